@@ -177,6 +177,39 @@ func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
 	p.Eventually(`location.hash.startsWith('#/queues')`)
 }
 
+// Find offers commands that there are, whatever the case of what is typed. The row that Enter opens and the one below the mouse differ.
+func TestFindOffersTheCommandsOfTheServer(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("now")
+	const offered = `byText('dialog .results li', 'open in the shell').map((e) => e.querySelector('.mono').innerText).join()`
+	for typed, want := range map[string]string{"expir": "EXPIRE,", "SET k v": "SET k v", "set k v": "set k v",
+		"cart": ""} {
+		p.Click(`$('button.find')`)
+		p.Fill(`$('dialog[open] input')`, typed)
+		p.Quiet("/api/feed")
+		p.Eventually(offered + `.startsWith(` + browsertest.Quote(want) + `)`)
+		if got := p.Text(offered); want == "" && got != "" {
+			t.Errorf("%s offers %s", typed, got)
+		}
+		if typed == "expir" {
+			p.Eventually(`[',EXPIREAT,', ',PEXPIRE,'].every((name) => (` + offered + `).includes(name))`)
+			p.Shot("find-commands")
+		}
+		p.Press(kb.Escape)
+		p.Eventually(`!$('dialog[open]')`)
+	}
+	p.Click(`$('button.find')`)
+	p.Fill(`$('dialog[open] input')`, "hgetall")
+	p.Eventually(`$('dialog li a.on')?.innerText.startsWith('HGETALL')`)
+	ground := func(of string) string { return p.Text(`getComputedStyle($('` + of + `')).backgroundColor`) }
+	if on := ground("dialog li a.on"); on == ground("#rail a[aria-current]") { // that has the colour of what is below the mouse
+		t.Errorf("the row that Enter opens has the colour %s of a row below the mouse", on)
+	}
+	p.Press(kb.Enter)
+	p.Eventually(`location.hash.startsWith('#/shell') && ` + field + `.value.startsWith('HGETALL')`)
+}
+
 func TestANewKeyIsMadeAndItsTTLIsProposed(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})

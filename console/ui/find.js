@@ -5,11 +5,26 @@ import { h, list } from './lib/h.js';
 import { t, typeWords } from './lib/i18n.js';
 import { db, link, RAIL, screen } from './router.js';
 
-/** @import { B, Child } from './lib/types.js' */
+/** @import { B, Child, CommandRow } from './lib/types.js' */
 /** @typedef {{id: string, href: string, what: Child, kind: string}} Row */
 
-/** The keys that begin with what is typed, at most. */
-const KEYS = 8;
+/** The keys that begin with what is typed, and the commands that have it in their names, at most. */
+const KEYS = 8,
+  COMMANDS = 12;
+
+/** The commands of the server, which Find asks for once. @type {Promise<CommandRow[]>|null} */
+let asked = null;
+
+function allCommands() {
+  asked ??= get('commands').then(
+    (a) => a.rows,
+    () => {
+      asked = null; // the next search asks again
+      return [];
+    },
+  );
+  return asked;
+}
 
 /** The screens whose name or title fits. @param {(name: string) => boolean} fits @returns {Row[]} */
 const screens = (fits) =>
@@ -23,15 +38,53 @@ const screens = (fits) =>
 /** A row that leads to a key. @param {B} k @param {string} kind @returns {Row} */
 const keyRow = (k, kind) => ({ id: 'f' + quote(k), href: link('key', { db: db(), k: url(k) }), what: show(k, 60, true), kind });
 
-/** What can be done with the text itself: keys that begin so, keys that match, a command. @param {string} s @returns {Row[]} */
-function uses(s) {
-  const what = () => show(fromText(s), 60, true),
-    prefix = { id: 'p' + s, href: link('keys', { db: db(), match: glob(s) + '*' }), what: what(), kind: t('find.prefix') },
-    match = { id: 'm' + s, href: link('keys', { db: db(), match: s }), what: what(), kind: t('find.match') },
-    command = { id: 'c' + s, href: link('shell', { line: s.trim() }), what: what(), kind: t('find.command') },
-    patterns = /[*?]|\[.+\]/.test(s) ? [match] : [];
-  // A command in capitals with an argument is one.
-  return /^\s*[A-Z][A-Z.]+ +\S/.test(s) ? [command, ...patterns, prefix] : [...patterns, prefix, command];
+/** A row that leads to the shell with a line. @param {string} line @param {string} [summary] @returns {Row} */
+const lineRow = (line, summary) => ({
+  id: 'c' + line.trim(),
+  href: link('shell', { line }),
+  what: h('span', { title: summary }, show(fromText(line.trim()), 60, true)),
+  kind: t('find.command'),
+});
+
+/**
+ * The commands that have a text in their names, whatever its case: those of one word first, and among these those that begin so.
+ * @param {CommandRow[]} all
+ * @param {string} s
+ */
+export function commandsWith(all, s) {
+  const part = s.trim().replace(/\s+/g, ' ').toUpperCase(),
+    place = (/** @type {CommandRow} */ { name }) => (name.includes(' ') ? 2000 : 0) + (name.startsWith(part) ? 0 : 1000) + name.length;
+  return part ? all.filter((c) => c.name.includes(part)).sort((a, b) => place(a) - place(b)) : [];
+}
+
+/** Whether a line is a command with arguments. @param {CommandRow[]} all @param {string} s */
+const isLine = (all, s) => {
+  const line = s.trim().replace(/\s+/g, ' ').toUpperCase();
+  return all.some((c) => line.startsWith(c.name + ' '));
+};
+
+/** A row that lists the keys that match, where the text is a pattern. @param {string} s @returns {Row[]} */
+const matches = (s) =>
+  /[*?]|\[.+\]/.test(s)
+    ? [{ id: 'm' + s, href: link('keys', { db: db(), match: s }), what: show(fromText(s), 60, true), kind: t('find.match') }]
+    : [];
+
+/**
+ * What can be done with the text itself: keys that begin so, and commands.
+ * @param {string} s
+ * @param {CommandRow[]} all the commands of the server
+ * @returns {Row[]}
+ */
+function uses(s, all) {
+  const what = show(fromText(s), 60, true),
+    prefix = { id: 'p' + s, href: link('keys', { db: db(), match: glob(s) + '*' }), what, kind: t('find.prefix') },
+    names = commandsWith(all, s),
+    exact = names[0]?.name === s.trim().toUpperCase(),
+    rows = names.slice(0, COMMANDS).map((c) => lineRow(c.name + ' ', c.summary)),
+    line = isLine(all, s) ? [lineRow(s.trim())] : [];
+  // A line that begins in capitals is meant as a command, and so is the whole name of one.
+  if (exact) return [...rows.slice(0, 1), prefix, ...rows.slice(1)];
+  return /^\s*[A-Z]{2}/.test(s) ? [...line, prefix, ...rows] : [prefix, ...line, ...rows];
 }
 
 /** The key of this very name, if there is one, and keys that begin so. @param {string} s */
@@ -86,14 +139,14 @@ class Find {
       search = ++this.searches,
       begin = screens((x) => x.startsWith(low)),
       within = s ? screens((x) => x.includes(low)).filter((x) => !begin.some((y) => y.id === x.id)) : [],
-      last = s ? uses(s) : [];
+      last = s ? uses(s, []) : [];
     this.at = 0;
-    this.rows = [...begin, ...within, ...last];
+    this.rows = [...begin, ...matches(s), ...within, ...last];
     this.paint();
     if (!s) return;
-    const { named, others } = await keys(s);
+    const [{ named, others }, commands] = await Promise.all([keys(s), allCommands()]);
     if (search !== this.searches) return;
-    this.rows = [...named, ...begin, ...others, ...within, ...last];
+    this.rows = [...named, ...begin, ...matches(s), ...others, ...within, ...uses(s, commands)];
     this.paint();
   }
 
