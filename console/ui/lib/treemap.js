@@ -46,6 +46,13 @@ function squarify(areas, room) {
   return out;
 }
 
+/** A name that may be broken once, behind its first word. @param {string} label */
+function inTwo(label) {
+  const end = label.search(/[. :]/) + 1;
+  if (!end || end === label.length) return h('span', null, label);
+  return [h('span', null, label.slice(0, end)), h('wbr'), h('span', null, label.slice(end))];
+}
+
 /**
  * Draws parts of a whole. shade of a part, from 0 to 1, is how strong its colour is (default: its share of the biggest one).
  * The parts that are too small to see are one, with the name rest.
@@ -62,7 +69,7 @@ export function treemap(el, parts, o) {
   el.setAttribute('aria-hidden', 'true');
   const whole = shown.reduce((a, p) => a + p.value, 0),
     w = 100,
-    ht = (w * 200) / Math.max(200, el.clientWidth || 800);
+    ht = (w * (el.clientHeight || 200)) / Math.max(200, el.clientWidth || 800);
   const rects = squarify(
     shown.map((p) => (p.value / whole) * w * ht),
     { x: 0, y: 0, w, h: ht },
@@ -78,9 +85,9 @@ export function treemap(el, parts, o) {
           height: (r.h / ht) * 100 + '%',
           background: `color-mix(in srgb, var(--key) ${Math.round(10 + 35 * (p.shade ?? p.value / shown[0].value))}%, var(--card))`,
         };
-      // The styles hide what has no room.
+      // The styles hide what has not the room for its whole name.
       const title = p.title + ' ' + percent(p.value / sum),
-        text = [h('b', null, p.label), h('span', null, percent(p.value / sum))];
+        text = h('div', { class: 'fit' }, h('span', null, h('b', null, inTwo(p.label)), h('i', null, percent(p.value / sum))));
       return p.href
         ? h('a', { class: 'part', href: p.href, tabIndex: -1, title, style }, text)
         : h('div', { class: 'part', title, style }, text);
