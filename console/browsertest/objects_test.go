@@ -305,7 +305,11 @@ func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	p.ClickText("Delayed 1")
 	p.Eventually(row("later"))
 	p.ClickText("Dead letters")
-	p.Eventually(row("bad"))
+	p.Eventually(row("bad") + ` && text('#screen').includes('The queue stores no reason')`)
+	p.Click(row("bad") + `.querySelector('td.wide')`)
+	p.Eventually(`/^Deliveries\s+3\s+Failed\s+\d+ \w+ \d{4}/.test(text('dialog[open] .facts'))`)
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]')`)
 	p.Click(within("bad", "Requeue"))
 	if command := confirm(p); command != "DQ.MOVE {mail}:dead {mail} IDS 1 bad" {
 		t.Errorf("the dialog shows %q", command)
@@ -320,7 +324,7 @@ func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	p.Eventually(row("bad"))
 }
 
-// A dead letter stays where the queue has another job of its ID, and the page says so.
+// The age of a dead letter grows while the page is open, and the column says what it is.
 func TestTheAgeOfADeadLetterGrows(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
@@ -349,6 +353,7 @@ func TestATapOnABarShowsItsFigures(t *testing.T) {
 	p.Eventually(`!$('#screen .tip').hidden`)
 }
 
+// A dead letter stays where the queue has another job of its ID, and the page says so.
 func TestARequeueSaysWhyADeadLetterStays(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")

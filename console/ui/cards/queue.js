@@ -35,12 +35,15 @@ function dueCell(due) {
   return due > at ? ttl(due - at, at, { done: t('time.now') }) : ago(due);
 }
 
+/** What the time of a job is: a dead letter is due since its last delivery has failed. @param {string} state */
+const dueWord = (state) => t(state === 'dead' ? 'queues.failed' : 'queues.due');
+
 /** @param {string} state @returns {Column<JobRow>[]} */
 const columns = (state) => [
   column.name('id', t('queues.job'), (r) => r.id, {}, 80),
   column.name('payload', t('queues.payload'), (r) => r.payload, { wide: true }, 120),
   column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries),
-  column.of('due', t(state === 'dead' ? 'queues.failed' : 'queues.due'), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
+  column.of('due', dueWord(state), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
   ...(state === 'leased' ? leaseColumns() : []),
 ];
 
@@ -50,12 +53,13 @@ const leaseColumns = () => [
   column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
 ];
 
-/** Shows a whole job. @param {JobRow} job */
-const showJob = ({ id: name, payload }) =>
+/** Shows a whole job. @param {JobRow} job @param {string} state */
+const showJob = ({ id: name, payload, deliveries, due }, state) =>
   dialog({
     title: t('queues.job') + ' ' + text(name),
     wide: true,
     body: [
+      h('dl', { class: 'facts' }, property(t('queues.deliveries'), num(deliveries)), property(dueWord(state), date(due))),
       h('b', null, t('queues.payload')),
       payload.t === undefined ? h('p', { class: 'look' }, t('key.hidden')) : viewer(payload, payload.n !== undefined),
     ],
@@ -202,7 +206,7 @@ class QueueView {
       key: (r) => id(r.id),
       fade: false,
       columns: columns(this.state),
-      open: showJob,
+      open: (r) => showJob(r, this.state),
       empty: () => t(this.finding ? 'queues.notfound' : 'queues.none.' + this.state),
       select: isUseful
         ? (rows) => {
