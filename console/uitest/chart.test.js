@@ -86,6 +86,23 @@ test('a line ends where values are missing', () => {
   assert.equal(drawn([1, 2, null, 3]).jumps, 2);
 });
 
+test('a value without neighbours is a dot that can be seen', () => {
+  /** The number of dots. */
+  const dots = (values) => {
+    const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
+    lines(
+      el,
+      values.map((_, i) => 1e12 + i * 1000),
+      [{ label: 'a', cls: 'a', values }],
+      { label: 'chart' },
+    );
+    return ofClass(el, 'dots').flatMap((e) => e.attributes.get('d').match(/M/g)).length;
+  };
+  assert.equal(dots([1, 2, 3]), 0);
+  assert.equal(dots([1, null, 2, null, 3, 4]), 2);
+  assert.equal(dots([null, 1]), 1);
+});
+
 test('a marked bar has a sign above it', () => {
   const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
   const axis = { label: 'chart', x: String, marks: new Set([3]) };

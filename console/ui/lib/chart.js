@@ -319,17 +319,20 @@ const figure = (s, v) => (v === null || v === undefined ? '–' : (s.format || n
  */
 function lineOf(s, times, scale, top, { x, y }) {
   let path = '',
-    pen = -1; // the value that the pen stands on
+    dots = '';
+  const is = (/** @type {number} */ i) => s.values[i] !== null && s.values[i] !== undefined,
+    follows = (/** @type {number} */ i) => is(i - 1) && is(i) && times[i] - times[i - 1] <= GAP;
   s.values.forEach((v, i) => {
     if (v === null || v === undefined) return;
     const at = x(scale.of(i)).toFixed(1) + ' ' + y(Math.min(v, top)).toFixed(1);
-    // a value without neighbours is a dot
-    path += pen >= 0 && i - pen === 1 && times[i] - times[pen] <= GAP ? 'L' + at : 'M' + at + 'h0';
-    pen = i;
+    path += follows(i) ? 'L' + at : 'M' + at + 'h0';
+    if (!follows(i) && !follows(i + 1)) dots += 'M' + at + 'h0';
   });
   const over = s.values.flatMap((v, i) => (v !== null && v > top ? [x(scale.of(i))] : []));
   return [
     svg('path', { class: 'series ' + s.cls, d: path, fill: 'none', 'fill-opacity': 0 }),
+    // a value without neighbours: the line is too thin to be seen
+    dots && svg('path', { class: 'dots ' + s.cls, d: dots }),
     over.map((at) => svg('path', { class: 'storm', d: `M${(at - 4).toFixed(1)} ${TOP - 1}h8l-4 -7z` })),
   ];
 }
