@@ -207,6 +207,23 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
 }
 
+// The lag of which Now warns stands out among the streams, and on the page of its stream.
+func TestALagOfWhichNowWarnsStandsOut(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 120 {
+		s.Do("XADD", "orders", "*", "id", i)
+	}
+	s.Do("XGROUP", "CREATE", "orders", "slow", 0)
+	s.Do("XGROUP", "CREATE", "orders", "quick", "$")
+	p := browsertest.Open(t, s.URL+"#/streams", browsertest.Options{})
+	p.Eventually(row("slow") + `?.querySelector('.badge.look')?.innerText === '120' && !` + row("quick") + `.querySelector('.look')`)
+	p.Shot("streams-lag")
+	p.Click(row("slow") + `.querySelector('a')`)
+	const facts = `byText('#screen p', '120 entries not delivered yet')`
+	p.ClickText("slow")
+	p.Eventually(facts + `[0]?.classList.contains('look')`)
+}
+
 // The command that starts a replica has the port of the server, and another one for the replica.
 func TestTheServerScreenTellsHowToStartAReplica(t *testing.T) {
 	s := browsertest.Serve(t)

@@ -11,6 +11,9 @@ import { t, num, parseSpan, span } from '../lib/i18n.js';
 /** @import { B, Column, ConsumerRow, Ctx, GroupRow, PendingRow, StreamAnswer, StreamRow, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
 
+/** A lag that needs a look, as the server judges it for Now. */
+export const BEHIND = 100;
+
 /** @param {number} ms */
 const ago = (ms) => t('time.ago', { span: span(ms) });
 
@@ -210,6 +213,7 @@ class StreamView {
     setText(this.note, missing(a.denied) || (row.groups.length ? '' : t('streams.nogroups')));
     if (!group) return;
     const lag = group.lag === null ? '–' : num(group.lag);
+    this.facts.className = (group.lag || 0) >= BEHIND ? 'look' : 'faint';
     setText(this.facts, t('streams.facts', { group: text(group.name) || t('bytes.empty'), lag, last: group.last }));
     this.consumers.set(group.consumersRows);
     this.entries.set(a.pending);

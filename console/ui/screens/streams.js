@@ -6,7 +6,7 @@ import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { filterBox, poll, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
-import { showStream } from '../cards/stream.js';
+import { BEHIND, showStream } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 
@@ -20,9 +20,8 @@ import { t, num, percent, span } from '../lib/i18n.js';
 export const title = 'streams.title';
 /** The share of what a stream keeps from which a group that lags is about to lose entries. */
 const NEAR_LOSS = 0.8;
-/** A lag that needs a look, as the server judges it for Now; and how long an entry may be pending, ms. */
-const BEHIND = 100,
-  PENDING = 60_000;
+/** How long an entry may be pending, ms. */
+const PENDING = 60_000;
 
 /** @param {StreamRow} s @returns {Row[]} */
 const rowsOf = ({ k, length, last, groups }) =>
@@ -48,7 +47,7 @@ const columns = (ctx, bounds) => [
         losing = most > 0 && lag > most * NEAR_LOSS;
       return [
         losing && [h('span', { class: 'badge look' }, t('streams.lag.losing', { share: percent(lag / most) })), ' '],
-        h('span', { class: losing || lag >= BEHIND ? 'look strong' : '' }, num(r.lag)),
+        h('span', { class: losing ? 'look strong' : lag >= BEHIND ? 'badge look' : '' }, num(r.lag)),
       ];
     },
   }),
