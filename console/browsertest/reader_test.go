@@ -21,6 +21,16 @@ func TestThePageTellsAUserOfReadsAlone(t *testing.T) {
 	if p.Eval(`!!$('#screen .empty a')`) == true {
 		t.Error("the page leads to the shell for a command that the user may not run")
 	}
+	fill(s)
+	s.Do("XREADGROUP", "GROUP", "readers", "ann", "STREAMS", "shop:events", ">")
+	for name, want := range map[string]string{"keys": "shop:cart", "queues?k=" + keyURL("shop:queue"): "payload",
+		"streams?k=" + keyURL("shop:events"): "readers"} {
+		p.Screen(name)
+		p.Eventually(`text('#screen').includes(` + browsertest.Quote(want) + `)`)
+		if n := p.Number(`$$('#screen td.pick').filter(seen).length`); n > 0 {
+			t.Errorf("%s has %v boxes, and the user can do nothing with what they choose", name, n)
+		}
+	}
 	p.Screen("keys")
 	style := func(js string) string { return p.Text(`getComputedStyle(` + js + `).backgroundColor`) }
 	p.Eventually(`$('#screen button.primary:disabled')`)
@@ -36,6 +46,8 @@ func TestThePageTellsAUserOfReadsAlone(t *testing.T) {
 	}
 	s.Do("ACL", "SETUSER", "support", "+@all")
 	p.Reload()
+	p.Screen("keys")
+	p.Eventually(`$$('#screen td.pick').length > 5`)
 	p.Eventually(`$('#screen > div') && !byText('#bar .badge', 'read-only').length`)
 	p.Screen("server")
 	p.Eventually(`$$('#screen .jumps button').filter(seen).length === 8 && !text('#screen').includes('you do not have permission')`)

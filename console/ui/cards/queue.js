@@ -196,7 +196,7 @@ class QueueView {
     const count = h('b'),
       buttons = this.jobButtons(() => this.jobs.selected().map((r) => r.id), 2),
       el = h('div', { class: 'row', hidden: true }, count, buttons.run, buttons.requeue, buttons.cancel);
-    return { el, count, run: buttons.run, isUseful: !!(buttons.run || buttons.requeue || buttons.cancel) };
+    return { el, count, run: buttons.run, isUseful: Object.values(buttons).some((b) => b && !b.disabled) };
   }
 
   makeJobs() {

@@ -163,14 +163,16 @@ class StreamView {
   }
 
   makeEntries() {
-    const buttons = [this.acknowledge, this.claim].filter((b) => b !== null);
+    const buttons = [this.acknowledge, this.claim].filter((b) => b !== null),
+      isUseful = buttons.some((b) => !b.disabled);
+    if (!isUseful) for (const b of buttons) b.hidden = true;
     return table({
       label: t('streams.pending'),
       key: (r) => r.id,
       fade: false,
       columns: pendingColumns(),
       stack: true,
-      select: buttons.length
+      select: isUseful
         ? (rows) => {
             for (const b of buttons) b.hidden = !rows.length;
           }

@@ -61,6 +61,9 @@ const keyColumns = (ctx) => [
   column.of('n', t('keys.items'), (r) => r.n, { num: true, minor: true, cell: (r) => (r.n === undefined ? '' : num(r.n)) }),
 ];
 
+/** What can be done with the keys that a reader has chosen. */
+const MANY = ['keys.del', 'keys.ttl', 'keys.rename', 'keys.copy'];
+
 /** @returns {Column<Branch>[]} */
 const branchColumns = () => [
   column.of('p', t('prefix'), (r) => text(r.k), { wide: true, cell: (r) => h('span', null, r.folder ? '▸ ' : '', show(r.k)) }),
@@ -162,7 +165,8 @@ class Keys {
       key: column.rowKey,
       open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
       columns: keyColumns(ctx),
-      select: ctx.me.readOnly ? undefined : (rows) => this.paintPicked(rows),
+      // boxes are for those that may do something with the keys that they choose
+      select: MANY.some(ctx.can) ? (rows) => this.paintPicked(rows) : undefined,
       actions: (now) => [
         copier(() => text(now().k)),
         ctx.button('keys.ttl', 'TTL', () => this.setTTL(now()), { small: true }),
