@@ -36,13 +36,18 @@ var viewers = map[string]func(k *call, q *request, key string, p itemRange) (bod
 	"MBbloom--": viewBloom,
 }
 
-// getKey answers GET api/key?k&from&count&find.
+// getKey answers GET api/key?k&from&count&find&order. A sorted set comes from its lowest score up, or with order=highest from the highest
+// down.
 func getKey(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
 		return nil, err
 	}
-	p := itemRange{from: q.text("from"), find: q.text("find")}
+	order, err := q.word("order", "lowest", "highest")
+	if err != nil {
+		return nil, err
+	}
+	p := itemRange{from: q.text("from"), find: q.text("find"), highest: order == "highest"}
 	if p.count, err = q.number("count", 200, 1, 1000); err != nil {
 		return nil, err
 	}

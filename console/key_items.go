@@ -11,6 +11,7 @@ import (
 type itemRange struct {
 	from, find string
 	count      int64
+	highest    bool  // of a sorted set: from the highest score down
 	large      bool  // the items are so large that a page of few is larger than pageBytes
 	state      int64 // of the key, for marks
 }
@@ -219,7 +220,11 @@ func viewZSet(k *call, q *request, key string, p itemRange) (any, string, error)
 		if err != nil {
 			return nil, "", err
 		}
-		v, err := k.do(q.ctx, "ZRANGE", key, from, from+p.count, "WITHSCORES") // one more than a page
+		args := []any{"ZRANGE", key, from, from + p.count, "WITHSCORES"} // one more than a page
+		if p.highest {
+			args = append(args, "REV")
+		}
+		v, err := k.do(q.ctx, args...)
 		if err != nil {
 			return nil, "", err
 		}

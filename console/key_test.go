@@ -87,7 +87,8 @@ func TestAKeyIsShownByItsType(t *testing.T) {
 			t.Errorf("%q: %d %s", key, status, body)
 		}
 	}
-	for _, path := range []string{"api/key", "api/key?k=%25", "api/key?k=" + url("z") + "&from=x", "api/key?k=" + url("z") + "&count=0"} {
+	for _, path := range []string{"api/key", "api/key?k=%25", "api/key?k=" + url("z") + "&from=x", "api/key?k=" + url("z") + "&count=0",
+		"api/key?k=" + url("z") + "&order=x"} {
 		if status, body := b.ask("GET", path, ""); status != 400 {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -146,6 +147,13 @@ func TestPagesOfAKeyCoverAllItems(t *testing.T) {
 		rows := append(append([]entry{{}}, page.Body.Rows...), entry{})
 		if got := rows[min(1, len(page.Body.Rows))].ID + " to " + rows[len(page.Body.Rows)].ID; got != want {
 			t.Errorf("%s has %s, want %s", find, got, want)
+		}
+	}
+	for from, want := range map[string]string{"": "m1233 to m1134", "1200": "m0033 to m0000"} {
+		var page struct{ Body struct{ Rows []item } }
+		b.get("api/key?order=highest&count=100&k="+url("zset")+"&from="+from, &page)
+		if rows := page.Body.Rows; len(rows) == 0 || rows[0].M.s+" to "+rows[len(rows)-1].M.s != want {
+			t.Errorf("from the highest, behind %q: %+v, want %s", from, rows, want)
 		}
 	}
 	var found struct{ Body struct{ Rows []item } }

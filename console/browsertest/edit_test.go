@@ -389,6 +389,29 @@ func TestAFormSelectsWhatItProposes(t *testing.T) {
 	}
 }
 
+// A sorted set of many members is shown from either end, page by page.
+func TestASortedSetIsShownFromItsHighestScore(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 450 {
+		s.Do("ZADD", "z", i, fmt.Sprintf("m%03d", i))
+	}
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("z"), browsertest.Options{})
+	first := func(want string) {
+		t.Helper()
+		p.Eventually(`$('#screen tbody tr')?.innerText.includes('` + want + `')`)
+	}
+	first("m000")
+	p.Click(button("Highest first"))
+	first("m449")
+	p.Click(button("Next"))
+	first("m249")
+	p.Click(button("Lowest first"))
+	first("m000")
+	p.Fill(`$('#screen input[type=search]')`, "m01")
+	p.Press(kb.Enter)
+	p.Eventually(row("m019") + ` && !` + button("Highest first") + ` && !` + button("Lowest first"))
+}
+
 // The screen behind a dialog makes its buttons again, and the focus finds the one that has opened the dialog.
 func TestTheFocusReturnsFromAConflict(t *testing.T) {
 	s := browsertest.Serve(t)

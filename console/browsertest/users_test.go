@@ -117,7 +117,8 @@ func TestAReadOnlyConsoleHasNoWayToWrite(t *testing.T) {
 	}
 	harmless := map[string]bool{"": true, "List": true, "Tree": true, "Refresh": true, "Scan all keys": true, "Minute": true, "Hour": true, "Day": true,
 		"Month": true, "Stop": true, "Load more": true, "Run": true, "Text": true, "JSON": true, "Hex": true, "MessagePack": true, "gzip": true,
-		"Bits": true, "Dump to a file": true, "Next": true, "Previous": true, "Next jobs": true, "First jobs": true, "×": true,
+		"Bits": true, "Dump to a file": true, "Next": true, "Previous": true, "Highest first": true,
+		"Next jobs": true, "First jobs": true, "×": true,
 		"Changed": true, "All": true, "Show": true, "help": true, "help SET": true, "INFO server": true,
 		"SCAN 0 COUNT": true, "EXPIRY NEXT": true}
 	for _, name := range routes {

@@ -3,7 +3,7 @@ import { clock, runAll } from '../lib/api.js';
 import { argv, editor, fromText, id, short, show, text } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { form, several } from '../lib/dialog.js';
-import { fill, h, searchBox, section } from '../lib/h.js';
+import { fill, h, searchBox, section, setText } from '../lib/h.js';
 import { t, asSpan, parseSpan } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 import { arePlaces, geoMap } from './key-geo.js';
@@ -67,8 +67,9 @@ function columns(type, kind) {
 
 /**
  * What the items ask of the screen around them.
- * @typedef {{key: B, pages: string[], finding: string, isOver: boolean, view: () => KeyView, act: (words: Words, o?: RunOptions) =>
- *   Promise<void>, load: () => Promise<void>, find: (s: string) => void, back: () => void, forth: () => void}} Host
+ * @typedef {{key: B, pages: string[], finding: string, order: 'lowest'|'highest', isOver: boolean, view: () => KeyView, act: (words: Words,
+ *   o?: RunOptions) => Promise<void>, load: () => Promise<void>, find: (s: string) => void, turn: () => Promise<void>, back: () => void,
+ *   forth: () => void}} Host
  */
 
 export class ItemsView {
@@ -89,6 +90,7 @@ export class ItemsView {
     });
     this.map = h('div', { hidden: true });
     this.showMap = h('button', { type: 'button', hidden: true, on: { click: () => this.turnMap() } }, t('key.map'));
+    this.order = h('button', { type: 'button', hidden: true, on: { click: () => this.turn() } });
     this.back = h('button', { type: 'button', on: { click: () => host.back() } }, t('key.back'));
     this.next = h('button', { type: 'button', on: { click: () => host.forth() } }, t('key.next'));
     const search = searchBox(t('key.find'), (s) => host.find(s), { value: host.finding });
@@ -98,6 +100,7 @@ export class ItemsView {
         'div',
         { class: 'titlebar' },
         this.type !== 'list' && search,
+        this.order,
         this.showMap,
         ctx.button('key.add', t('key.add'), () => this.add()),
       ),
@@ -115,9 +118,18 @@ export class ItemsView {
     this.next.hidden = !next;
     const rows = body && 'rows' in body ? /** @type {Item[]} */ (body.rows) : [];
     this.table.set(rows.map((r) => ({ ...r, at })));
+    // what a search finds has no order
+    this.order.hidden = this.type !== 'zset' || !!this.host.finding;
+    setText(this.order, t(this.host.order === 'lowest' ? 'key.highest' : 'key.lowest'));
     this.showMap.hidden = this.type !== 'zset' || !arePlaces(rows);
     if (this.showMap.hidden) this.map.hidden = true;
     if (!this.map.hidden) fill(this.map, geoMap(rows));
+  }
+
+  /** Shows the members from the other end. */
+  turn() {
+    this.table.sort = ['', 1];
+    return this.host.turn();
   }
 
   /** Shows the members of a page on a map, or hides it. */

@@ -74,6 +74,8 @@ class Key {
     /** Where the page and those before it begin. */
     this.pages = ['0'];
     this.finding = '';
+    /** A sorted set comes from its lowest score up, or from the highest down. @type {'lowest'|'highest'} */
+    this.order = 'lowest';
     /** The place that the body shows. */
     this.place = '';
     this.range = rangeBox((ids) => this.find(ids));
@@ -330,6 +332,12 @@ class Key {
     this.pages = ['0'];
     this.load();
   }
+  /** Shows a sorted set from its other end. */
+  turn() {
+    this.order = this.order === 'lowest' ? 'highest' : 'lowest';
+    this.pages = ['0'];
+    return this.load();
+  }
   back() {
     this.pages.pop();
     this.load();
@@ -363,12 +371,12 @@ class Key {
   /** Reads the key. @param {boolean} [isNews] it has changed just now */
   async load(isNews = false) {
     if (this.isOver) return;
-    const { ctx, k, pages, finding } = this,
+    const { ctx, k, pages, finding, order } = this,
       from = pages[pages.length - 1],
-      place = from + ' ' + finding;
+      place = from + ' ' + order + ' ' + finding;
     try {
       const before = this.data;
-      this.data = await get('key', { db: ctx.db, k, from, count: COUNT, find: finding }, ctx.stop);
+      this.data = await get('key', { db: ctx.db, k, from, count: COUNT, find: finding, order }, ctx.stop);
       this.noteSpan(before, isNews);
       const { version, type } = this.data,
         isSame = before && before.version === version && before.type === type && place === this.place;
