@@ -50,8 +50,8 @@ const columns = (ctx) => [
     sort: false,
     cell: (r) => stateBar(r.sources.length ? { dead: r.ready + r.delayed + r.leased } : counts(r)),
   }),
-  column.number('delayed', t('queues.delayed'), (r) => r.delayed),
   column.number('ready', t('queues.ready'), (r) => r.ready),
+  column.number('delayed', t('queues.delayed'), (r) => r.delayed),
   column.number('leased', t('queues.leased'), (r) => r.leased, { minor: true }),
   // Dead letters wait for no worker: they are not late.
   column.of('late', t('queues.late'), (r) => (r.sources.length ? -1 : r.late), {
