@@ -59,6 +59,8 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p.ClickText("Open in Limits")
 	p.Eventually(facts + ` && text('#screen h1') === 'lim:0249' && !text('#screen').includes('lim:0248')`)
 	p.Eventually(`/Denied per minute\s+2/.test(text('#screen .facts'))`)
+	p.Eventually(`(text('#screen .chart table').match(/Remaining 0/g) || []).length > 1`) // it grows each second
+	p.Eventually(`$('#screen .chart svg text:nth-of-type(3)')?.textContent === '5'`)      // the axis ends at the limit
 	p.Shot("S29-limiter-by-key")
 	p.Click(button("Reset"))
 	confirm(p)
@@ -232,6 +234,7 @@ func TestALockTellsHowLongItIsHeldAndWhichClientWaits(t *testing.T) {
 func TestAPhoneShowsTheOrderOfTheLocksAndAllOfAHolder(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("LOCK.ACQUIRE", "zebra", "worker-1", 600_000)
+	browsertest.Wait(t, "the lock is older than the next one", func() bool { return s.Do("PTTL", "zebra").Int < 599_980 })
 	token := s.Do("LOCK.ACQUIRE", "ant", "worker-2", 600_000).Int
 	p := browsertest.Open(t, s.URL+"#/locks", phone)
 	head := func(name string) string {

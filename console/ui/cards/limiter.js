@@ -185,8 +185,14 @@ export class LimiterFacts {
   }
 }
 
-/** Shows one limiter. @param {HTMLElement} root @param {Ctx} ctx @param {B} k */
-export function showLimiter(root, ctx, k) {
+/**
+ * Shows one limiter.
+ * @param {HTMLElement} root
+ * @param {Ctx} ctx
+ * @param {B} k
+ * @param {{el: Element, add: (limiter: LimitRow|null) => void}} history of what is left of it
+ */
+export function showLimiter(root, ctx, k, history) {
   const { db } = ctx,
     facts = new LimiterFacts(ctx, k),
     buttons = h(
@@ -208,10 +214,12 @@ export function showLimiter(root, ctx, k) {
       buttons,
     ),
     section(null, facts.el),
+    history.el,
   );
   const read = poll(ctx, 1000, async () => {
     await facts.read();
     buttons.hidden = !facts.row;
+    history.add(facts.row);
   });
   listed(
     ctx,

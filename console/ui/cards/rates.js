@@ -1,5 +1,6 @@
 // What all limiters, or all queues, of the server do per second: a line of words and a chart.
 import { h, setText, section } from '../lib/h.js';
+import { clock } from '../lib/api.js';
 import { lines } from '../lib/chart.js';
 import { samples } from '../lib/events.js';
 import { t, num } from '../lib/i18n.js';
@@ -7,6 +8,30 @@ import { t, num } from '../lib/i18n.js';
 /** @import { Ctx } from '../lib/types.js' */
 /** A series: its field in a sample, the key of its word, and its colour. */
 /** @typedef {{name: 'allowed'|'denied'|'jobsAdded'|'jobsDelivered'|'jobsAcked', word: string, cls: string}} Rate */
+
+/** The values that the page keeps of one limiter: a quarter of an hour. */
+const KEPT = 900;
+
+/** A chart of what is left of one limiter. The server keeps no series of each: it begins with the page. */
+export function remainingCard() {
+  const chart = h('div'),
+    el = section(t('limits.seen'), chart);
+  /** @type {number[]} */
+  let times = [];
+  /** @type {Array<number|null>} */
+  let values = [];
+  let least = 1;
+  return {
+    el,
+    /** @param {{remaining: number, limit: number}|null} limiter null: it does not exist */
+    add(limiter) {
+      times = [...times, clock()].slice(-KEPT);
+      values = [...values, limiter && limiter.remaining].slice(-KEPT);
+      least = limiter ? limiter.limit : least;
+      lines(chart, times, [{ label: t('limits.remaining'), cls: 's-key', values }], { label: t('limits.seen'), height: 132, least });
+    },
+  };
+}
 
 /** The rates now, in words that have the name of each. @param {Ctx} ctx @param {string} words @param {Rate[]} rates */
 export function ratesLine(ctx, words, rates) {

@@ -280,11 +280,11 @@ const ENOUGH = 30;
  * @param {HTMLElement} el
  * @param {number[]} times ms since 1970, in order
  * @param {Series[]} series
- * @param {{label: string, unit?: (n: number) => string, height?: number}} axis
+ * @param {{label: string, unit?: (n: number) => string, height?: number, least?: number}} axis least: where it ends, or above
  */
 export function lines(el, times, series, axis) {
   const all = series.flatMap((s) => s.values.map((v) => v || 0)),
-    { most, top, isCut } = end(el, all, 1e-9, ENOUGH),
+    { most, top, isCut } = end(el, all, axis.least || 1e-9, ENOUGH),
     scale = instants(times);
   const legend = () =>
     (series.length > 1 || isCut) &&

@@ -7,7 +7,7 @@ import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
 import { minutes, remaining, reset, showLimiter, whatIf } from '../cards/limiter.js';
 import { prefixesCard, showReservations } from '../cards/limiters.js';
-import { ratesCard, ratesLine } from '../cards/rates.js';
+import { ratesCard, ratesLine, remainingCard } from '../cards/rates.js';
 import { fromUrl } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -78,7 +78,7 @@ const columns = (ctx) => [
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
   const { db, params } = ctx;
-  if (params.has('k')) return showLimiter(root, ctx, fromUrl(params.get('k') || ''));
+  if (params.has('k')) return showLimiter(root, ctx, fromUrl(params.get('k') || ''), remainingCard());
   const [note, more] = [h('p', { class: 'faint' }), h('p', { class: 'faint' })],
     prefixes = prefixesCard(ctx, minutes),
     head = h('div', { class: 'titlebar' });
