@@ -86,6 +86,7 @@ func TestTheTreeKeepsBytesAndTextApart(t *testing.T) {
 	}
 	p := browsertest.Open(t, s.URL+"#/keys?view=tree", browsertest.Options{})
 	p.Eventually(`$$('#screen tbody tr').length === 4`)
+	p.Eventually(`$$('#screen tbody tr').every((r) => !!r.querySelector('.strong') === r.innerText.includes('▸'))`) // prefixes stand out
 	p.Click(`$$('#screen tbody tr').find((e) => e.innerText.includes('\\xff:') && /\t3\t/.test(e.innerText)).querySelector('td')`)
 	p.Eventually(`$$('#screen tbody tr').length === 3 && text('#screen').includes('\\xff:c:') && !text('#screen').includes('lit')`)
 	p.Shot("tree-bytes")

@@ -64,9 +64,12 @@ const keyColumns = (ctx) => [
 /** What can be done with the keys that a reader has chosen. */
 const MANY = ['keys.del', 'keys.ttl', 'keys.rename', 'keys.copy'];
 
+/** The name of a branch: what several keys begin with stands out from a key. @param {Branch} r */
+const branchCell = (r) => h('span', { class: r.folder ? 'strong' : '' }, r.folder ? '▸ ' : '', show(r.k, 100));
+
 /** @returns {Column<Branch>[]} */
 const branchColumns = () => [
-  column.of('p', t('prefix'), (r) => text(r.k), { wide: true, cell: (r) => h('span', null, r.folder ? '▸ ' : '', show(r.k)) }),
+  column.of('p', t('prefix'), (r) => text(r.k), { wide: true, cell: branchCell }),
   column.number('n', t('keys.title'), (r) => r.n),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
   column.number('forever', t('ttl.never'), (r) => r.forever, { minor: true }),
