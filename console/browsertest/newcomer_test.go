@@ -150,6 +150,11 @@ func TestTheShellHelpsANewcomer(t *testing.T) {
 	p.Eventually(`byText('#screen h2', 'Examples').filter(seen).length`)
 }
 
+func TestTheShellOfAPhoneNamesNoKeyThatAPhoneLacks(t *testing.T) {
+	p := browsertest.Open(t, browsertest.Serve(t).URL+"#/shell", phone)
+	p.Eventually(`text('#screen .hint').includes('A tap on a name completes it') && !text('#screen .hint').includes('Tab')`)
+}
+
 func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "mail", "v")

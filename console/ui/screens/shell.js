@@ -60,6 +60,9 @@ export class History {
  */
 export const isKept = (e) => !e.secret && (e.status === 409 || (e.status === 403 && e.code !== '' && e.code !== 'DENIED'));
 
+/** Whether the page is as narrow as that of a phone, which has neither Tab nor arrows. */
+const isNarrow = () => matchMedia('(max-width: 767px)').matches;
+
 /** The screen. */
 class Shell {
   /** @param {Ctx} ctx */
@@ -130,10 +133,11 @@ class Shell {
       word = s.trimEnd(),
       typed = this.commands.filter((x) => word && (word === x.name || s.startsWith(x.name + ' '))),
       [command] = typed.sort((a, b) => b.name.length - a.name.length),
-      offers = this.begun(s).slice(0, OFFERS);
+      offers = this.begun(s).slice(0, OFFERS),
+      idle = t(isNarrow() ? 'shell.hint.phone' : 'shell.hint');
     fill(
       this.hint,
-      command ? [h('b', null, command.name), ' ', command.syntax, ' — ', command.summary] : offers.length ? '' : t('shell.hint'),
+      command ? [h('b', null, command.name), ' ', command.syntax, ' — ', command.summary] : offers.length ? '' : idle,
       offers.length > 0 && command && h('br'),
       offers.map((x) => {
         const click = () => this.type(x.name + ' ');
