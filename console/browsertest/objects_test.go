@@ -52,7 +52,7 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("lim:0249"), browsertest.Options{})
 	p.Allow(`^status 404: GET .*/api/key\?`) // of the limiter that was reset
 	facts := `(() => { const s = text($$('#screen .facts').at(-1)).replace(/\s+/g, ' ');
-		return s.includes('Limit 5 requests per 1 h 00 min, at most 5 at once')
+		return s.includes('Limit 5 requests per 1 h, at most 5 at once')
 		&& /Remaining 0 \/ 5/.test(s) && /Next request in 1[12] min/.test(s); })()`
 	p.Eventually(facts + ` && seen($('#screen .facts meter')) && !text('#screen').includes('reset-after-us')`)
 	p.Shot("key-limiter")

@@ -9,7 +9,7 @@ Object.defineProperty(globalThis, 'localStorage', {
   value: { getItem: (k) => stored.get(k) ?? null, setItem: (k, v) => stored.set(k, v) },
 });
 globalThis.fetch = async (path) => ({ json: async () => JSON.parse(await readFile(new URL('../ui/' + path, import.meta.url), 'utf8')) });
-const { asSpan, brief, date, has, lang, meanings, micros, num, parseSpan, percent, setLang, size, span, t } =
+const { asSpan, brief, date, has, interval, lang, meanings, micros, num, parseSpan, percent, setLang, size, span, t } =
   await import('../ui/lib/i18n.js');
 await setLang('en');
 
@@ -56,6 +56,10 @@ test('a span is printed in its two largest units', () => {
 
 test('a date has its zone at its end', () => {
   assert.match(date(1.7e12), /^1[45] Nov 2023, \d\d:13:20 \S+$/);
+});
+
+test('an interval is whole in its unit', () => {
+  assert.deepEqual([60_000, 90_000, 36e5, 2 * 864e5, 1500, 250].map(interval), ['1 min', '90 s', '1 h', '2 d', '1.5 s', '250 ms']);
 });
 
 test('numbers', () => {

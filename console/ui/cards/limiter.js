@@ -4,7 +4,7 @@ import { clock, exec, get, integerOf, isGone, messageOf, run } from '../lib/api.
 import { ttl } from '../lib/countdown.js';
 import { confirmCommand, dialog } from '../lib/dialog.js';
 import { argv, exactly, id, line, show, text, url } from '../lib/bytes.js';
-import { t, num, span } from '../lib/i18n.js';
+import { t, interval, num, span } from '../lib/i18n.js';
 import { listed, poll } from '../lib/poll.js';
 import { property } from './card.js';
 import { showReservations } from './limiters.js';
@@ -90,7 +90,7 @@ export async function whatIf(db, r, taken) {
     title: t('limits.whatif.of', { name: text(r.k) }),
     body: [
       h('label', null, h('span', null, t('limits.whatif.n')), n),
-      h('p', { class: 'faint' }, t('limits.whatif.text', { limit: r.limit, span: span(r.period) })),
+      h('p', { class: 'faint' }, t('limits.whatif.text', { limit: r.limit, span: interval(r.period) })),
       preview,
       h(
         'div',
@@ -124,7 +124,7 @@ export const limiterOf = (k, info) => ({
 
 /** A limit in words. @param {LimitRow} r */
 const limitWords = (r) =>
-  t('limits.words', { n: r.limit, span: span(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
+  t('limits.words', { n: r.limit, span: interval(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
 
 /** The facts come each second. A countdown that ended before would promise what another client may have taken, ms. */
 const STEADY = 1000;

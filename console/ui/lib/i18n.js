@@ -127,6 +127,17 @@ export function span(ms) {
   return unit('d', num(Math.floor(s / 86400))) + ' ' + unit('h', two((s % 86400) / 3600));
 }
 
+/** A span that does not run out, in its largest unit where it is whole there: 1 min, 90 s, 1 h. @param {number} ms */
+export function interval(ms) {
+  const whole = /** @type {[string, number][]} */ ([
+    ['d', 864e5],
+    ['h', 36e5],
+    ['min', 6e4],
+    ['s', 1e3],
+  ]).find(([, one]) => ms >= one && ms % one === 0);
+  return whole ? unit(whole[0], num(ms / whole[1])) : span(ms);
+}
+
 /** Microseconds as a span: 120 µs, 4.2 ms. @param {number|null|undefined} us */
 export const micros = (us) =>
   us === null || us === undefined

@@ -9,7 +9,7 @@ import { minutes, remaining, reset, showLimiter, whatIf } from '../cards/limiter
 import { prefixesCard, showReservations } from '../cards/limiters.js';
 import { ratesCard, ratesLine, remainingCard } from '../cards/rates.js';
 import { fromUrl } from '../lib/bytes.js';
-import { t, num, span } from '../lib/i18n.js';
+import { t, interval, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, LimitRow, TopRow } from '../lib/types.js' */
 
@@ -70,7 +70,7 @@ const held = (ctx, r) =>
 const columns = (ctx) => [
   column.key(ctx, 'limits'),
   ...stateColumns((/** @type {LimitRow} */ r) => r),
-  column.duration('period', t('limits.period'), (r) => r.period, { minor: true }),
+  column.duration('period', t('limits.period'), (r) => r.period, { minor: true, cell: (r) => interval(r.period) }),
   column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true, cell: (r) => held(ctx, r) }),
   column.of('line', t('limits.waiting'), (r) => r.line, { num: true, minor: true }),
 ];
