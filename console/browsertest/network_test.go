@@ -78,6 +78,7 @@ func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 
 	s.Stop()
 	p.Eventually(`$('#banner').innerText.includes('No updates for') && $('.stale')`)
+	p.Eventually(`/Next try in \d/.test($('#banner').innerText)`)
 	tries := len(feeds(p))
 	p.Wait("three tries", func() bool { return len(feeds(p)) >= tries+3 })
 	began, _ := p.Eval(`performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/feed')).map((e) => e.startTime)`).([]any)

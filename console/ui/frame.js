@@ -156,7 +156,7 @@ async function logout() {
 
 /** Says that the server loads, that the events stand still, or that they are lost. */
 export function paintBanner() {
-  const { paused, live, since, why } = events.status(),
+  const { paused, live, since, why, next } = events.status(),
     lost = !paused && !live && since > 0,
     messages = [];
   const user = isKnown() ? me() : null;
@@ -164,8 +164,11 @@ export function paintBanner() {
   if (user?.loading) messages.push(h('div', null, t('loading', { share: percent(user.loading.done || 0) })));
   if (paused) messages.push(h('div', null, t('paused')));
   if (lost) {
-    const seconds = Math.max(1, Math.round((Date.now() - since) / 1000));
-    messages.push(h('div', { class: 'bad' }, t('lost', { span: span(seconds * 1000) }) + (why ? ' (' + why + ')' : '')));
+    const seconds = Math.max(1, Math.round((Date.now() - since) / 1000)),
+      wait = Math.ceil((next - Date.now()) / 1000),
+      again = wait > 0 && t('lost.next', { span: t('unit.s', { n: wait }) }),
+      words = [t('lost', { span: span(seconds * 1000) }), again, why && '(' + why + ')'];
+    messages.push(h('div', { class: 'bad' }, words.filter(Boolean).join(' ')));
   }
   root.classList.toggle('stale', lost);
   banner.classList.toggle('on', messages.length > 0);

@@ -4,7 +4,8 @@ import { fromText, url } from './bytes.js';
 import { PostSource } from './source.js';
 
 /** @import { Events, Listener, Sample } from './types.js' */
-/** @typedef {{live: boolean, paused: boolean, since: number, why: string}} State since: of the time without events, ms */
+/** since: of the time without events, ms; next: when the page tries again, 0 while it does. */
+/** @typedef {{live: boolean, paused: boolean, since: number, why: string, next: number}} State */
 
 /** What the server sends. */
 const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'resync', 'bye'];
@@ -24,7 +25,7 @@ const topics = new Map();
 /** @type {Set<(s: State) => void>} */
 const watchers = new Set();
 /** @type {State} */
-const state = { live: false, paused: false, since: 0, why: '' };
+const state = { live: false, paused: false, since: 0, why: '', next: 0 };
 /** @type {EventSource|PostSource|null} */
 let stream = null;
 let lastEventId = '',
@@ -119,8 +120,10 @@ function close() {
 function lost(why) {
   close();
   if (!topics.size || state.paused || document.hidden) return;
+  const wait = Math.min(RETRY.longest, RETRY.first * 2 ** failures++);
+  state.next = Date.now() + wait;
   setLive(false, why);
-  timer = setTimeout(open, Math.min(RETRY.longest, RETRY.first * 2 ** failures++));
+  timer = setTimeout(open, wait);
 }
 
 /**
@@ -165,6 +168,7 @@ function remember(sample) {
 
 function open() {
   close();
+  state.next = 0;
   if (!topics.size || state.paused || document.hidden) return;
   const before = topicsBefore;
   topicsBefore = openTopics = [...topics.keys()].sort().join();
