@@ -154,6 +154,18 @@ func TestLongScreensLeadToTheirCards(t *testing.T) {
 	}
 }
 
+// The login has the language and the theme, which are otherwise in the bar behind it.
+func TestTheLoginOffersTheLanguageAndTheTheme(t *testing.T) {
+	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{})
+	p.Allow(`^status 401: `)
+	p.Click(button("中文"))
+	p.Eventually(`document.documentElement.lang === 'zh' && text('form.login').includes('密码')`)
+	p.Click(`$('form.login button[aria-label]')`)
+	p.Eventually(`document.documentElement.dataset.theme === 'dark'`)
+	p.Click(button("English"))
+	p.Eventually(`text('form.login').includes('Password')`)
+}
+
 func TestAWrongPasswordIsToldInTheLanguageOfThePage(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{Lang: "zh-CN"})
 	p.Allow(`^status 401: `)

@@ -1,9 +1,25 @@
 // The login: one card. The server tells why it refuses, and how long to wait.
-import { h, fill, setText } from '../lib/h.js';
+import { setTheme } from '../frame.js';
+import { h, fill, icon, setText } from '../lib/h.js';
 import { ApiError, messageOf, post } from '../lib/api.js';
-import { t } from '../lib/i18n.js';
+import { lang, setLang, t } from '../lib/i18n.js';
 
 export const title = 'login.title';
+
+/** The other language and the other theme, as in the bar of the screens. @param {() => void} again shows the card anew */
+function settings(again) {
+  const turn = () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
+    translate = async () => {
+      await setLang(lang() === 'en' ? 'zh' : 'en');
+      again();
+    };
+  return h(
+    'div',
+    { class: 'row settings' },
+    h('button', { type: 'button', class: 'ghost', title: t('language'), on: { click: translate } }, lang() === 'en' ? '中文' : 'English'),
+    h('button', { type: 'button', class: 'ghost', title: t('theme'), 'aria-label': t('theme'), on: { click: turn } }, icon('theme')),
+  );
+}
 
 /** Shows the card; done is called after a login. @param {HTMLElement} root @param {() => void} done */
 export function open(root, done) {
@@ -51,6 +67,7 @@ export function open(root, done) {
       caps,
       error,
       submit,
+      settings(() => open(root, done)),
     ),
   );
   password.focus();
