@@ -54,7 +54,7 @@ func (p *process) groupOptions() (*group.Options, error) {
 		return nil, err
 	}
 	o := &group.Options{Group: g, Now: sinceBoot(), Dir: p.cfg.String("dir"), Random: randomNumber, Logger: p.log, Version: admin.RedisVersion,
-		Password: func() string { return p.cfg.RequirePass() }}
+		Bind: p.cfg.Bind(), Password: p.cfg.RequirePass(), Protected: p.cfg.ProtectedMode()}
 	if g.Replicas {
 		if o.Server, o.Client, err = instance.GroupTLS(p.cfg, p.log); err != nil {
 			return nil, err
@@ -98,9 +98,10 @@ func witnessCommand() *cobra.Command {
 		Short: "Run a node of a group that has a vote and no data",
 		Long: `Run a node of a group that has a vote and no data: with two servers, the third node
 of the list. It keeps a few KB in the directory group of --dir, or of the working directory,
-and answers Sentinel's protocol at --sentinel-port. A small machine suffices.
+and answers Sentinel's protocol at --sentinel-port of the addresses of --bind, by default to
+clients of this machine alone. A small machine suffices.
 
-  ebb witness --group a:7379,b:7379,c:7379 --dir /var/lib/ebb`,
+  ebb witness --group a:7379,b:7379,c:7379 --dir /var/lib/ebb --bind "* -::*" --requirepass secret`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {

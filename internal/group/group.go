@@ -56,9 +56,11 @@ type Options struct {
 	Dir    string               // of the data
 	Random func() uint64
 	Logger *slog.Logger
-	// Clients is where the node serves clients, host:port; "" for a witness. Password is that of the default user.
-	Clients        string
-	Password       func() string
+	Clients string   // where the node serves clients, host:port; "" for a witness
+	Bind    []string // the directive bind: addresses of sentinel-port
+	// Password and Protected are the directives requirepass and protected-mode of a witness. A server has its users.
+	Password       string
+	Protected      bool
 	Server, Client *tls.Config // of the group's port; nil: no TLS
 	Version        string      // of Redis, for clients of Sentinel's protocol
 }
@@ -147,7 +149,7 @@ func (m *Member) Begin() error {
 	m.step(shard.Tick{})
 	m.mu.Unlock()
 	p, err := open(o, partOptions{data: true, register: m.register(), report: m.report, registered: m.registered, applied: m.applied,
-		heard: m.heard, failover: m.handOver})
+		heard: m.heard, failover: m.handOver, access: serverAccess{m.svc}})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/sentinel"
 	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/listen"
 )
 
 // part is what a node with data and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
@@ -32,6 +33,7 @@ type partOptions struct {
 	registered func(directory.Member, []directory.Shard)
 	applied    func([]directory.Shard)
 	failover   func(to directory.NodeID) bool // begins a hand-over if this node is the master
+	access     sentinel.Access
 }
 
 // open begins to take part.
@@ -55,13 +57,12 @@ func open(o Options, with partOptions) (*part, error) {
 	if o.Group.Sentinel == 0 {
 		return p, nil
 	}
-	host := hostOf(o.Group.Self)
-	l, err := net.Listen("tcp", listenAt(net.JoinHostPort(host, strconv.Itoa(o.Group.Sentinel))))
+	all, err := listen.At(o.Bind, o.Group.Sentinel)
 	if err != nil {
 		return fail(fmt.Errorf("sentinel-port: %w", err))
 	}
-	p.sentinel = sentinel.Serve(sentinel.Options{Listener: l, View: p.view, Failover: p.failover, Recover: p.recover, Password: o.Password,
-		Secret: o.Group.Secret, Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
+	p.sentinel = sentinel.Serve(sentinel.Options{Listeners: all, View: p.view, Access: with.access, Failover: p.failover, Recover: p.recover,
+		Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
 	return p, nil
 }
 
@@ -201,6 +202,7 @@ func OpenWitness(o Options) (*Witness, error) {
 		}
 	}
 	p, err := open(o, partOptions{register: register, report: report, applied: func([]directory.Shard) {},
+		access:     witnessAccess{password: o.Password, secret: o.Group.Secret, protected: o.Protected},
 		registered: func(m directory.Member, _ []directory.Shard) { self = m; close(done) }})
 	w.part = p
 	return w, err

@@ -5,6 +5,7 @@ package listen
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,8 +137,46 @@ func listenAddrs(c *config.Set) []listenAddr {
 	if port == 0 {
 		return nil
 	}
+	return addrsOf(c.Bind(), port)
+}
+
+// At listens at another port of the addresses that the directive bind names. It fails if none can be bound, or if one cannot be that is
+// not marked as optional. The caller closes the listeners.
+func At(bind []string, port int) (all []net.Listener, err error) {
+	for _, b := range addrsOf(bind, int64(port)) {
+		l, err := net.Listen(family(b.addr), b.addr)
+		switch {
+		case err == nil:
+			all = append(all, l)
+		case !b.dispensable:
+			for _, l := range all {
+				l.Close()
+			}
+			return nil, err
+		}
+	}
+	if len(all) == 0 && len(bind) > 0 {
+		return nil, fmt.Errorf("none of the addresses '%s' can be bound with port %d", strings.Join(bind, " "), port)
+	}
+	return all, nil
+}
+
+// family returns the network of an address: that of all addresses of IPv6 leaves IPv4 to another listener.
+func family(addr string) string {
+	at, err := netip.ParseAddrPort(addr)
+	switch {
+	case err != nil:
+		return "tcp" // a name
+	case at.Addr().Is4():
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+// addrsOf returns the addresses to bind.
+func addrsOf(bind []string, port int64) []listenAddr {
 	var all []listenAddr
-	for _, b := range c.Bind() {
+	for _, b := range bind {
 		host, dispensable := strings.CutPrefix(b, "-")
 		switch host {
 		case "*":

@@ -155,6 +155,27 @@ func (id *Identity) MayRun(argv ...[]byte) bool {
 	if err != nil {
 		return true
 	}
+	return id.mayRun(spec, argv)
+}
+
+// Refused returns the error that the server replies to the user's call of a command, whatever its keys, nil if the rules allow it. name
+// is the command's own, whatever rename-command makes of it. Other ways to have the same done ask this.
+func (id *Identity) Refused(name string) error {
+	argv := [][]byte{[]byte(name)}
+	spec, err := id.svc.table.FindOwn(argv)
+	switch {
+	case err != nil:
+		return err
+	case spec.Called() == "":
+		return command.ReplyError("NOPERM the directive rename-command has removed the command " + name)
+	case !id.mayRun(spec, argv):
+		return noPermission(acl.DeniedCommand, spec, id.Name())
+	}
+	return nil
+}
+
+// mayRun reports whether the user's rules allow a command with some keys and channels.
+func (id *Identity) mayRun(spec *command.Spec, argv [][]byte) bool {
 	u := id.acc.User()
 	if u.Unlimited || spec.Has(command.NoAuth) {
 		return true

@@ -2,7 +2,6 @@ package session
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/ebbdb/ebb/internal/listen"
 	"github.com/ebbdb/ebb/internal/reactor"
@@ -16,9 +15,9 @@ const Refusal = "-ERR max number of clients reached\r\n"
 // bound, or if one cannot be that is not marked as optional.
 func (s *Service) Open(d listen.Listener) error { return s.listeners.Open(d, s.Config) }
 
-// deniedText is the error that a client from another machine gets in protected mode. Clients look
+// ProtectedMode is the error that a client from another machine gets in protected mode. Clients look
 // for the first word; the advice is that of Redis.
-const deniedText = "-DENIED Redis is running in protected mode because protected mode is enabled and no password " +
+const ProtectedMode = "DENIED Redis is running in protected mode because protected mode is enabled and no password " +
 	"is set for the default user. In this mode connections are only accepted from the loopback interface. " +
 	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
 	"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by " +
@@ -28,7 +27,7 @@ const deniedText = "-DENIED Redis is running in protected mode because protected
 	"protected mode option to 'no', and then restarting the server. " +
 	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
 	"4) Setup a an authentication password for the default user. " +
-	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.\r\n"
+	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
 
 // denied reports whether protected mode refuses a connection.
 func (s *Service) denied(conn reactor.Conn) bool {
@@ -41,7 +40,7 @@ func (s *Service) Denied() string {
 	if !s.Config.ProtectedMode() || !s.acl.Default().User().NoPass {
 		return ""
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(deniedText, "-"), "\r\n")
+	return ProtectedMode
 }
 
 // isLocal reports whether the peer is on this machine: it is, unless it connects by TCP from an

@@ -75,7 +75,7 @@ func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
 	if s.denied(conn) {
 		s.admin.Totals.Rejected.Add(1)
 		c.closing = true
-		c.Push([]byte(deniedText))
+		c.Push([]byte("-" + ProtectedMode + "\r\n"))
 		conn.Kill(nil)
 	}
 	return c

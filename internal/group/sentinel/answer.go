@@ -2,11 +2,11 @@ package sentinel
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -28,20 +28,23 @@ type client struct {
 	opt      *Options
 	w        wire.Writer
 	id       int64
+	addr     string
 	name     string
-	loggedIn bool
+	user     User // it has logged in as; nil: it has not
 	channels []string
 	patterns []string
 	quit     bool
-	later    func(context.Context) error // what a command does that takes long; answer says what came of it
+	// subscribers counts the clients that have subscribed.
+	subscribers *atomic.Int64
+	later       func(context.Context) error // what a command does that takes long; answer says what came of it
 }
 
 // run answers a command. args has one word at least.
 func (c *client) run(args []string) {
 	name, words := strings.ToLower(args[0]), args[1:]
 	switch {
-	case !c.loggedIn && c.opt.password() != "" && name != "auth" && name != "hello" && name != "quit":
-		c.w.Error("NOAUTH Authentication required.")
+	case name != "auth" && name != "hello" && name != "quit" && c.as() == nil:
+		c.w.Error(noAuth)
 		return
 	case c.w.Proto != 3 && c.subscribed() && !strings.Contains(" subscribe unsubscribe psubscribe punsubscribe ping quit ", " "+name+" "):
 		c.w.Error("ERR Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
@@ -106,22 +109,25 @@ func (c *client) ping(words []string) {
 	}
 }
 
-// login checks a user's name and password.
+// login logs the client in as a user. After a failure it has not logged in.
 func (c *client) login(user, password string) bool {
-	want := c.opt.operator()
-	c.loggedIn = user == "default" && (want == "" || subtle.ConstantTimeCompare([]byte(password), []byte(want)) == 1)
-	return c.loggedIn
+	c.user = c.opt.Access.Login(user, password, c.addr)
+	return c.user != nil
 }
 
-const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+const (
+	noAuth    = "NOAUTH Authentication required."
+	wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+)
 
 func (c *client) auth(words []string) {
+	guest := c.opt.Access.Guest()
 	switch {
 	case len(words) == 0:
 		c.arity("auth")
 	case len(words) > 2:
 		c.w.Error("ERR syntax error")
-	case len(words) == 1 && c.opt.operator() == "":
+	case len(words) == 1 && guest != nil && guest.Refusal() == "":
 		c.w.Error("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	case !c.login(append([]string{"default"}, words...)[len(words)-1], words[len(words)-1]):
@@ -160,7 +166,7 @@ func (c *client) hello(words []string) {
 			return
 		}
 	}
-	if !c.loggedIn && c.opt.password() != "" {
+	if c.as() == nil {
 		c.w.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option " +
 			"can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
@@ -260,6 +266,11 @@ func (c *client) subscribe(command string, names []string) {
 		c.arity(command)
 		return
 	}
+	if !c.subscribed() && c.subscribers.Add(1) > maxSubscribers {
+		c.subscribers.Add(-1)
+		c.w.Error(fmt.Sprintf("ERR at most %d clients may have channels and patterns here", maxSubscribers))
+		return
+	}
 	list := c.list(command)
 	for _, name := range names {
 		if !contains(*list, name) {
@@ -274,6 +285,9 @@ func (c *client) subscribe(command string, names []string) {
 }
 
 func (c *client) unsubscribe(command string, names []string) {
+	if c.subscribed() {
+		defer c.unsubscribed()
+	}
 	list := c.list(command)
 	if len(names) == 0 {
 		names = append(names, *list...)
@@ -293,6 +307,13 @@ func (c *client) unsubscribe(command string, names []string) {
 		}
 		*list = kept
 		c.confirm(command, name)
+	}
+}
+
+// unsubscribed counts the client no longer, if it has left its last channel or pattern.
+func (c *client) unsubscribed() {
+	if !c.subscribed() {
+		c.subscribers.Add(-1)
 	}
 }
 

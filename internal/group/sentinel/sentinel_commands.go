@@ -90,15 +90,6 @@ func (c *client) quorum(v View) {
 		"master. Not enough available Sentinels to reach the majority and authorize a failover")
 }
 
-// operates reports whether the client may change the group: it has logged in, or there is nothing to log in with.
-func (c *client) operates() bool {
-	if c.loggedIn || c.opt.operator() == "" {
-		return true
-	}
-	c.w.Error("NOAUTH Authentication required: AUTH with requirepass, or with masterauth.")
-	return false
-}
-
 // recover answers SENTINEL RECOVER group host port ACCEPT-LOSS, which Sentinel does not have.
 func (c *client) recover(v View, words []string) {
 	switch {

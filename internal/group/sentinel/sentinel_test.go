@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ func view() View {
 
 // asked runs commands of one client, and returns its answers in RESP.
 func asked(o *Options, commands ...string) string {
-	c := client{opt: o, id: 7}
+	c := client{opt: o, id: 7, subscribers: new(atomic.Int64)}
 	for _, line := range commands {
 		c.run(strings.Fields(line))
 		if later := c.later; later != nil {
@@ -47,8 +48,41 @@ func asked(o *Options, commands ...string) string {
 }
 
 func options(v View) *Options {
-	return &Options{View: func() View { return v }, Version: "7.2.4", Failover: func(context.Context) error { return nil }}
+	return &Options{View: func() View { return v }, Version: "7.2.4", Failover: func(context.Context) error { return nil },
+		Access: &users{guest: &user{}}}
 }
+
+// users are an Access.
+type users struct {
+	denied string
+	guest  *user
+	named  map[string]*user
+}
+
+func (a *users) Denied() string { return a.denied }
+
+func (a *users) Guest() User {
+	if a.guest == nil {
+		return nil
+	}
+	return a.guest
+}
+
+func (a *users) Login(name, password, _ string) User {
+	if u := a.named[name]; u != nil && u.password == password {
+		return u
+	}
+	return nil
+}
+
+// user is a User, with the error that it gets for changes of the group.
+type user struct {
+	password, refusal string
+	off               bool
+}
+
+func (u *user) Valid() bool     { return !u.off }
+func (u *user) Refusal() string { return u.refusal }
 
 func TestAnswersHaveSentinelsForm(t *testing.T) {
 	none := view()
@@ -186,7 +220,7 @@ func TestAFailoverThatCannotBeginSaysWhy(t *testing.T) {
 
 func TestAClientLogsInFirst(t *testing.T) {
 	o := options(view())
-	o.Password = func() string { return "secret" }
+	o.Access = &users{named: map[string]*user{"default": {password: "secret"}}}
 	for commands, want := range map[string]string{
 		"PING":                            "-NOAUTH Authentication required.\r\n",
 		"AUTH wrong;PING":                 "-" + wrongPass + "\r\n-NOAUTH Authentication required.\r\n",
@@ -211,25 +245,34 @@ func TestAClientLogsInFirst(t *testing.T) {
 	}
 }
 
-// A server whose users are those of an aclfile has no requirepass.
-func TestOnlyAClientThatHasLoggedInChangesTheGroup(t *testing.T) {
+func TestOnlyAUserWithThePermissionChangesTheGroup(t *testing.T) {
+	const no, notYou = "NOAUTH log in", "NOPERM not you"
+	reader := &user{password: "r", refusal: notYou}
 	o := options(view())
-	o.Secret, o.Recover = "secret", func(_ context.Context, to string) error { return errors.New("recovers " + to) }
-	const no = "-NOAUTH Authentication required: AUTH with requirepass, or with masterauth.\r\n"
+	o.Access = &users{guest: &user{refusal: no}, named: map[string]*user{"default": {password: "secret"}, "reader": reader,
+		"gone": {password: "g", off: true}}}
+	o.Recover = func(_ context.Context, to string) error { return errors.New("recovers " + to) }
+	const failover = "SENTINEL FAILOVER ebb"
 	for commands, want := range map[string]string{
-		"PING;SENTINEL FAILOVER ebb":                               "+PONG\r\n" + no,
-		"SENTINEL RECOVER ebb h 1 ACCEPT-LOSS":                     no,
-		"AUTH secret;SENTINEL FAILOVER ebb":                        "+OK\r\n+OK\r\n",
+		"PING;" + failover:                                         "+PONG\r\n-" + no + "\r\n",
+		"SENTINEL RECOVER ebb h 1 ACCEPT-LOSS":                     "-" + no + "\r\n",
+		"AUTH secret;" + failover:                                  "+OK\r\n+OK\r\n",
+		"AUTH reader r;PING;" + failover:                           "+OK\r\n+PONG\r\n-" + notYou + "\r\n",
+		"AUTH gone g;" + failover:                                  "+OK\r\n-" + no + "\r\n",
 		"AUTH default secret;SENTINEL RECOVER ebb h 1 accept-loss": "+OK\r\n-ERR recovers h:1\r\n",
 		"AUTH secret;SENTINEL RECOVER other h 1 ACCEPT-LOSS":       "+OK\r\n-ERR No such master with that name\r\n",
 		"AUTH secret;SENTINEL RECOVER ebb h 1":                     "+OK\r\n-ERR wrong number of arguments for 'sentinel|recover' command\r\n",
-		"AUTH wrong;SENTINEL FAILOVER ebb":                         "-" + wrongPass + "\r\n" + no,
+		"AUTH wrong;" + failover:                                   "-" + wrongPass + "\r\n-" + no + "\r\n",
 		"AUTH secret;SENTINEL RECOVER ebb h 1 NO;PING": "+OK\r\n-ERR it may lose acknowledged writes: " +
 			"SENTINEL RECOVER group host port ACCEPT-LOSS does it\r\n+PONG\r\n",
 	} {
 		if got := asked(o, strings.Split(commands, ";")...); got != want {
 			t.Errorf("%s: %q, want %q", commands, got, want)
 		}
+	}
+	o.Access.(*users).guest = nil
+	if got := asked(o, failover); got != "-"+noAuth+"\r\n" {
+		t.Errorf("a client that has to log in: %q", got)
 	}
 }
 
@@ -285,8 +328,28 @@ func TestASubscriberOfRESP2MayDoLittleElse(t *testing.T) {
 // service is a Service in virtual time, with a view that changes.
 type service struct {
 	*Service
-	mu   sync.Mutex // guards view
-	view View
+	users *users     // not to be written to while there are clients
+	mu    sync.Mutex // guards view
+	view  View
+}
+
+// elsewhere makes the clients of a listener those of another machine.
+type elsewhere struct{ *memnet.Listener }
+
+func (l elsewhere) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return remote{c}, err
+}
+
+type remote struct{ net.Conn }
+
+func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5} }
+
+// clients returns how many connections there are.
+func (s *service) clients() int {
+	s.Service.mu.Lock()
+	defer s.Service.mu.Unlock()
+	return len(s.conns)
 }
 
 func (s *service) set(v View) {
@@ -301,7 +364,9 @@ func bubble(t *testing.T, test func(s *service, dial func() net.Conn)) {
 		l := memnet.Listen("sentinel")
 		s := &service{view: view()}
 		o := options(view())
-		o.Listener, o.Period, o.Patience = l, 100*time.Millisecond, time.Second
+		o.Listeners, o.Period, o.Patience = []net.Listener{elsewhere{l}}, 100*time.Millisecond, time.Second
+		s.users = &users{guest: &user{}}
+		o.Access = s.users
 		o.View = func() View { s.mu.Lock(); defer s.mu.Unlock(); return s.view }
 		s.Service = Serve(*o)
 		defer func() {
@@ -383,22 +448,121 @@ func TestClientsAreBounded(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		s.Service.mu.Lock()
-		n := len(s.conns)
-		s.Service.mu.Unlock()
-		if n != 0 {
+		if n := s.clients(); n != 0 {
 			t.Errorf("%d connections are left", n)
-		}
-		for range maxClients + 1 {
-			c := dial()
-			defer c.Close()
-			synctest.Wait()
-		}
-		s.Service.mu.Lock()
-		n = len(s.conns)
-		s.Service.mu.Unlock()
-		if n != maxClients {
-			t.Errorf("%d connections, want at most %d", n, maxClients)
 		}
 	})
 }
+
+// say sends requests.
+func say(t *testing.T, c net.Conn, requests string) {
+	t.Helper()
+	if _, err := io.WriteString(c, requests); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConnectionsThatDoNothingKeepNoClientOut(t *testing.T) {
+	bubble(t, func(s *service, dial func() net.Conn) {
+		var all []net.Conn
+		for range maxClients {
+			all = append(all, dial())
+			synctest.Wait()
+		}
+		say(t, all[0], "PING\r\n")
+		gets(t, all[0], "+PONG\r\n")
+		c := dial()
+		defer c.Close()
+		say(t, c, "PING\r\n")
+		gets(t, c, "+PONG\r\n")
+		if rest, err := io.ReadAll(all[1]); err != nil || len(rest) > 0 {
+			t.Errorf("the connection that was silent for the longest time gets %q, %v, want its end", rest, err)
+		}
+		say(t, all[0], "PING\r\n")
+		gets(t, all[0], "+PONG\r\n")
+		if n := s.clients(); n != maxClients {
+			t.Errorf("%d connections, want %d", n, maxClients)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+	})
+}
+
+func TestASilentClientIsClosedUnlessItHasSubscribed(t *testing.T) {
+	bubble(t, func(_ *service, dial func() net.Conn) {
+		silent, asks, subscribed := dial(), dial(), dial()
+		defer subscribed.Close()
+		defer asks.Close()
+		const confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+		say(t, subscribed, "SUBSCRIBE x\r\n")
+		gets(t, subscribed, confirmed)
+		began := time.Now()
+		for range 4 {
+			time.Sleep(maxSilence / 2)
+			say(t, asks, "PING\r\n")
+			gets(t, asks, "+PONG\r\n")
+		}
+		if _, err := io.ReadAll(silent); err != nil || time.Since(began) != 2*maxSilence {
+			t.Errorf("the silent client: %v", err)
+		}
+		say(t, subscribed, "PING\r\nUNSUBSCRIBE\r\n")
+		gets(t, subscribed, "*2\r\n$4\r\npong\r\n$0\r\n\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:0\r\n")
+		began = time.Now()
+		if _, err := io.ReadAll(subscribed); err != nil || time.Since(began) != maxSilence {
+			t.Errorf("one that has subscribed no longer is closed after %v, %v, want %v", time.Since(began), err, maxSilence)
+		}
+	})
+}
+
+func TestSubscribersLeaveRoomForClientsThatAsk(t *testing.T) {
+	bubble(t, func(_ *service, dial func() net.Conn) {
+		var all []net.Conn
+		const confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+		for range maxSubscribers {
+			c := dial()
+			all = append(all, c)
+			say(t, c, "SUBSCRIBE x\r\n")
+			gets(t, c, confirmed)
+		}
+		c := dial()
+		defer c.Close()
+		say(t, c, "SUBSCRIBE x\r\nPING\r\n")
+		gets(t, c, fmt.Sprintf("-ERR at most %d clients may have channels and patterns here\r\n+PONG\r\n", maxSubscribers))
+		say(t, all[0], "UNSUBSCRIBE x\r\n")
+		gets(t, all[0], "*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:0\r\n")
+		all[1].Close()
+		synctest.Wait()
+		for _, c := range []net.Conn{c, all[0]} {
+			say(t, c, "SUBSCRIBE x\r\n")
+			gets(t, c, confirmed)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+	})
+}
+
+func TestProtectedModeServesThisMachineAlone(t *testing.T) {
+	bubble(t, func(s *service, dial func() net.Conn) {
+		s.users.denied = "DENIED protected mode"
+		c := dial()
+		defer c.Close()
+		if got, err := io.ReadAll(c); err != nil || string(got) != "-DENIED protected mode\r\n" {
+			t.Errorf("a client of another machine gets %q, %v", got, err)
+		}
+	})
+	for _, local := range []net.Addr{memnet.Addr("x"), &net.TCPAddr{IP: net.IPv6loopback}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}} {
+		if !isLocal(at{from: local}) {
+			t.Errorf("%v is not this machine", local)
+		}
+	}
+}
+
+// at is a connection from an address.
+type at struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c at) RemoteAddr() net.Addr { return c.from }

@@ -1,13 +1,13 @@
 package sentinel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/wire"
@@ -16,6 +16,11 @@ import (
 const (
 	// maxClients is how many connections there are at once. A client keeps one, or asks and leaves.
 	maxClients = 1024
+	// maxSubscribers of them may subscribe, and then be silent. Of the others the one that has been silent for the longest time is closed
+	// if there is no room for a new one. So connections that do nothing keep no client from asking.
+	maxSubscribers = maxClients / 4 * 3
+	// maxSilence is for how long a client that has not subscribed may be silent. Clients that keep a connection for later connect again.
+	maxSilence = time.Minute
 	// maxRequest bounds a request that has not arrived as a whole: requests have a few words.
 	maxRequest = 16 << 10
 	// maxQueued is how many answers and messages wait for a client that reads slowly, before it is closed.
@@ -24,31 +29,20 @@ const (
 	readSize = 4 << 10
 )
 
-// Options configure a Service. Listener, View, Failover, Version, Period and Patience are required.
+// Options configure a Service. All but Recover and Logger are required.
 type Options struct {
-	Listener net.Listener // the Service closes it
-	View     func() View  // called often, and concurrently; it does not block
+	Listeners []net.Listener // the Service closes them
+	View      func() View    // called often, and concurrently; it does not block
+	Access    Access
 	// Failover begins to promote another replica, and does not wait for the end. Errors: ErrNoReplica, ErrUnderWay and others.
 	Failover func(context.Context) error
 	// Recover makes the server at an address the master though it may lack what was acknowledged.
 	Recover  func(ctx context.Context, address string) error
-	Password func() string // of the user default; nil, or an empty one: clients need not log in
-	Secret   string        // masterauth: without a Password, clients that change the group log in with it; "": they need not
 	Version  string        // of Redis, for clients that ask
 	Period   time.Duration // between two looks for events
 	Patience time.Duration // how long a client may take for an answer
 	Logger   *slog.Logger  // nil: none
 }
-
-func (o *Options) password() string {
-	if o.Password == nil {
-		return ""
-	}
-	return o.Password()
-}
-
-// operator returns with what a client logs in that changes the group.
-func (o *Options) operator() string { return cmp.Or(o.password(), o.Secret) }
 
 // Service answers clients. The caller ends it by Close.
 type Service struct {
@@ -56,6 +50,9 @@ type Service struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+
+	subscribers atomic.Int64
+	turn        atomic.Int64 // counts connections and requests
 
 	mu     sync.Mutex // guards what follows
 	conns  map[*conn]struct{}
@@ -65,7 +62,9 @@ type Service struct {
 // conn is the connection of a client.
 type conn struct {
 	net.Conn
-	out chan []byte // to its writer; closed by its reader
+	out   chan []byte  // to its writer; closed by its reader
+	turn  atomic.Int64 // of its newest request
+	stays atomic.Bool  // it has subscribed, and may be silent
 
 	mu sync.Mutex // guards what follows
 	client
@@ -79,7 +78,9 @@ func Serve(o Options) *Service {
 	}
 	s := &Service{opt: o, conns: map[*conn]struct{}{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.done.Go(s.accept)
+	for _, l := range o.Listeners {
+		s.done.Go(func() { s.accept(l) })
+	}
 	s.done.Go(s.look)
 	return s
 }
@@ -87,7 +88,10 @@ func Serve(o Options) *Service {
 // Close ends the service and waits for its goroutines.
 func (s *Service) Close() error {
 	s.cancel()
-	err := s.opt.Listener.Close()
+	var err error
+	for _, l := range s.opt.Listeners {
+		err = errors.Join(err, l.Close())
+	}
 	s.mu.Lock()
 	for c := range s.conns {
 		c.Close()
@@ -98,9 +102,9 @@ func (s *Service) Close() error {
 }
 
 // accept takes connections until the service is closed.
-func (s *Service) accept() {
+func (s *Service) accept(l net.Listener) {
 	for {
-		raw, err := s.opt.Listener.Accept()
+		raw, err := l.Accept()
 		switch {
 		case s.ctx.Err() != nil:
 			if err == nil {
@@ -116,7 +120,8 @@ func (s *Service) accept() {
 			}
 			continue
 		}
-		c := &conn{Conn: raw, out: make(chan []byte, maxQueued), client: client{opt: &s.opt}}
+		c := &conn{Conn: raw, out: make(chan []byte, maxQueued), client: client{opt: &s.opt, subscribers: &s.subscribers,
+			addr: raw.RemoteAddr().String()}}
 		if !s.add(c) {
 			raw.Close()
 			continue
@@ -126,15 +131,34 @@ func (s *Service) accept() {
 	}
 }
 
+// add notes a connection, and makes room for it. It reports false if there is none.
 func (s *Service) add(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.conns) >= maxClients || s.ctx.Err() != nil {
+	if s.ctx.Err() != nil || len(s.conns) >= maxClients && !s.makeRoom() {
 		return false
 	}
 	s.lastID++
 	c.id = s.lastID
+	c.turn.Store(s.turn.Add(1))
 	s.conns[c] = struct{}{}
+	return true
+}
+
+// makeRoom closes the connection that has been silent for the longest time, of those that have not subscribed. It reports false if all
+// have. mu is held.
+func (s *Service) makeRoom() bool {
+	var oldest *conn
+	for c := range s.conns {
+		if !c.stays.Load() && (oldest == nil || c.turn.Load() < oldest.turn.Load()) {
+			oldest = c
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(s.conns, oldest)
+	oldest.Close()
 	return true
 }
 
@@ -152,15 +176,17 @@ func (s *Service) sleep() bool {
 
 // read runs the requests of a client until its connection ends.
 func (s *Service) read(c *conn) {
-	defer func() {
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
-		c.mu.Lock()
-		close(c.out)
-		c.full = true // nothing is published to it from now on
-		c.mu.Unlock()
-	}()
+	defer s.end(c)
+	if why := s.opt.Access.Denied(); why != "" && !isLocal(c.Conn) {
+		c.say(func() { c.w.Error(why) })
+		return
+	}
+	silent := time.AfterFunc(maxSilence, func() {
+		if !c.stays.Load() {
+			c.Close()
+		}
+	})
+	defer silent.Stop()
 	p := wire.Parser{Limits: wire.Limits{MaxBulk: maxRequest, MaxArgs: maxChannels + 1, MaxInline: maxRequest}}
 	var buf []byte
 	for {
@@ -192,9 +218,25 @@ func (s *Service) read(c *conn) {
 			s.opt.Logger.Warn("a client of Sentinel's protocol speaks HTTP: it may be a page that a browser shows; its connection is closed")
 			return
 		}
-		if !c.say(func() { c.run(words) }) || !s.finish(c) {
+		silent.Reset(maxSilence)
+		c.turn.Store(s.turn.Add(1))
+		if !c.say(func() { c.run(words); c.stays.Store(c.subscribed()) }) || !s.finish(c) {
 			return
 		}
+	}
+}
+
+// end forgets a connection, and ends its writer.
+func (s *Service) end(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.out)
+	c.full = true // nothing is published to it from now on
+	if c.subscribed() {
+		s.subscribers.Add(-1)
 	}
 }
 
