@@ -129,8 +129,12 @@ func Open(c Config) (*Control, error) {
 // network opens the port and returns the transport of raft.
 func (k *Control) network(self voter.Server) (voter.Transport, error) {
 	c, g := &k.conf, k.conf.Group
-	p, err := port.Open(port.Config{Self: self.Name(), Group: g.Name, Secret: g.Secret, Listener: c.Listener, Server: c.Server,
-		Client: c.Client, Dial: c.Dial, Timeout: g.Timeout, Handler: k.answer, Logger: c.Logger})
+	var nodes []string
+	for _, n := range g.Nodes {
+		nodes = append(nodes, n.Address)
+	}
+	p, err := port.Open(port.Config{Self: self.Name(), Group: g.Name, Secret: g.Secret, Nodes: nodes, Listener: c.Listener,
+		Server: c.Server, Client: c.Client, Dial: c.Dial, Timeout: g.Timeout, Handler: k.answer, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

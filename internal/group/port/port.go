@@ -8,7 +8,7 @@
 // it wants. A node that has another name refuses: what is meant for a node before it lost its files does not reach the one after.
 //
 // Until a peer has proved that it is a node of the group, it costs some hundred bytes, for the time limit of a handshake, and at most
-// maxPending peers do so at once. Afterwards a call has at most maxFrame bytes in each direction.
+// maxPending peers do so at once; strangers.go says how these are divided. Afterwards a call has at most maxFrame bytes in each direction.
 //
 // Invariants:
 //
@@ -33,8 +33,6 @@ import (
 )
 
 const (
-	// maxPending is how many handshakes run at once. A group has fewer nodes than that by far.
-	maxPending = 64
 	// maxOpen is how many connections of peers stay open: raft has up to three and calls up to two for each pair of nodes.
 	maxOpen = 256
 	// maxName bounds each name in a handshake.
@@ -53,6 +51,7 @@ type Config struct {
 	Group    string       // group-name
 	Secret   string       // the same on all nodes; empty: none
 	Listener net.Listener // of the group's port, without TLS. The port closes it.
+	Nodes    []string     // host:port of the nodes: room for handshakes is kept for them
 	// Server and Client are how to speak TLS, or both nil.
 	Server, Client *tls.Config
 	// Dial connects to an address; nil: by TCP.
@@ -79,7 +78,7 @@ type Port struct {
 	conf    Config
 	ctx     context.Context // ends with the port
 	cancel  context.CancelFunc
-	pending chan struct{} // one for each handshake
+	pending handshakes
 	streams chan net.Conn
 	done    sync.WaitGroup // goroutines
 
@@ -135,8 +134,9 @@ func Open(c Config) (*Port, error) {
 	if c.Dial == nil {
 		c.Dial = dialTCP
 	}
-	p := &Port{conf: c, pending: make(chan struct{}, maxPending), streams: make(chan net.Conn, queued),
+	p := &Port{conf: c, streams: make(chan net.Conn, queued),
 		peers: map[*conn]struct{}{}, idle: map[target][]*conn{}, raw: map[net.Conn]struct{}{}}
+	p.pending.learnAll(c.Nodes)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.done.Go(p.accept)
 	return p, nil
@@ -200,11 +200,10 @@ func (p *Port) accept() {
 			p.pause()
 			continue
 		}
-		select {
-		case p.pending <- struct{}{}:
-			p.done.Go(func() { p.serve(raw) })
-		default:
-			raw.Close() // more handshakes than a group has nodes
+		if end, ok := p.pending.begin(raw.RemoteAddr()); ok {
+			p.done.Go(func() { p.serve(raw, end) })
+		} else {
+			raw.Close()
 		}
 	}
 }
@@ -219,10 +218,10 @@ func (p *Port) pause() {
 	}
 }
 
-// serve makes the handshake of a connection, and then answers its calls, or hands it out as a stream.
-func (p *Port) serve(raw net.Conn) {
+// serve makes the handshake of a connection, and then answers its calls, or hands it out as a stream. It calls admitted between the two.
+func (p *Port) serve(raw net.Conn, admitted func()) {
 	c, h, err := p.admit(raw)
-	<-p.pending
+	admitted()
 	if err != nil {
 		if p.ctx.Err() == nil {
 			p.conf.Logger.Debug("a connection to the group's port was refused", "from", raw.RemoteAddr().String(), "error", err)
@@ -260,9 +259,9 @@ func (p *Port) admit(raw net.Conn) (*conn, hello, error) {
 		return nil, hello{}, ErrClosed
 	}
 	defer p.forget(raw)
-	secured := raw
+	secured := net.Conn(newHasty(raw, p.conf.Timeout/firstPart))
 	if p.conf.Server != nil {
-		secured = tls.Server(raw, p.conf.Server)
+		secured = tls.Server(secured, p.conf.Server)
 	}
 	var h hello
 	err := p.within(p.ctx, raw, func() (err error) {
@@ -273,6 +272,7 @@ func (p *Port) admit(raw net.Conn) (*conn, hello, error) {
 		raw.Close()
 		return nil, h, err
 	}
+	p.pending.learn(raw.RemoteAddr())
 	c, err := p.keep(secured)
 	return c, h, err
 }
@@ -337,6 +337,7 @@ func (p *Port) connect(ctx context.Context, kind byte, at target) (*conn, error)
 	if err != nil {
 		return nil, err
 	}
+	p.pending.learn(raw.RemoteAddr())
 	if !p.track(raw) {
 		return nil, ErrClosed
 	}

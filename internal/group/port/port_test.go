@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -269,7 +270,7 @@ func TestAPeerThatIsSilentOrTalksNonsenseIsClosed(t *testing.T) {
 		said []byte
 		wait time.Duration
 	}{
-		"nothing":              {nil, limit},
+		"nothing":              {nil, limit / firstPart},
 		"half a greeting":      {whole[:len(whole)-1], limit},
 		"a greeting, no proof": {whole, limit},
 		"a wrong proof":        {append(append([]byte(nil), whole...), make([]byte, proofSize)...), 0},
@@ -300,7 +301,116 @@ func TestAPeerThatIsSilentOrTalksNonsenseIsClosed(t *testing.T) {
 	}
 }
 
-func TestStrangersDoNotUseUpTheMemory(t *testing.T) {
+// crowd is a listener whose connections come from addresses of the test's choice.
+type crowd struct {
+	*memnet.Listener
+	from chan string // of the next connections, each host:port
+}
+
+func (l crowd) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return c, err
+	}
+	return of{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.from))}, nil
+}
+
+type of struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c of) RemoteAddr() net.Addr { return c.from }
+
+// crowded starts two ports as two does, and lets b meet connections of addresses; silent makes one that says nothing.
+func (w *world) crowded(nodes []string, test func(a, b *Port, from chan string, silent func(from string) net.Conn)) {
+	w.Helper()
+	from := make(chan string, 1)
+	a, b := w.two(func(c *Config) {
+		if c.Self == "2.y" {
+			c.Listener, c.Nodes = crowd{w.listeners["b"], from}, nodes
+		}
+	})
+	test(a, b, from, func(address string) net.Conn {
+		from <- address
+		c, err := w.dial(context.Background(), "b")
+		if err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait()
+		return c
+	})
+}
+
+func (p *Port) underWay() int {
+	p.pending.mu.Lock()
+	defer p.pending.mu.Unlock()
+	return p.pending.all
+}
+
+func TestSilentConnectionsKeepNoNodeOut(t *testing.T) {
+	const node = "10.0.0.1:5"
+	for name, of := range map[string]func(i int) string{
+		"of one machine":   func(int) string { return "192.0.2.1:5" },
+		"of one network":   func(i int) string { return fmt.Sprintf("[2001:db8::%x]:5", i+1) },
+		"of many machines": func(i int) string { return fmt.Sprintf("192.0.2.%d:5", i+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.crowded([]string{"name.of.another:7379", "10.0.0.1:7379"}, func(a, b *Port, from chan string, silent func(string) net.Conn) {
+					for i := range maxPending {
+						defer silent(of(i)).Close()
+					}
+					want := maxOfOne
+					if name == "of many machines" {
+						want = maxStrangers
+					}
+					if raw, _ := b.count(); b.underWay() != want || raw != want {
+						t.Errorf("%d handshakes and %d connections of strangers, want %d", b.underWay(), raw, want)
+					}
+					from <- node
+					w.call(a, "b", "2.y", "let me in", "1.x: let me in")
+					time.Sleep(limit / firstPart)
+					synctest.Wait()
+					if n := b.underWay(); n != 0 {
+						t.Errorf("%d handshakes are left", n)
+					}
+				})
+			})
+		})
+	}
+}
+
+// The list may have names, and a node may connect from another address: it is known once it has been reached, or has proved itself.
+func TestThePortLearnsTheAddressesOfNodes(t *testing.T) {
+	for _, proves := range []bool{true, false} {
+		bubble(t, func(w *world) {
+			w.crowded([]string{"name.of.a:7379"}, func(a, b *Port, from chan string, silent func(string) net.Conn) {
+				if proves {
+					from <- "10.0.0.1:5"
+					w.call(a, "b", "2.y", "", "1.x: ")
+				} else {
+					b.conf.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+						c, err := w.dial(ctx, address)
+						return of{c, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}, err
+					}
+					w.call(b, "a", "", "", "2.y: ")
+				}
+				for i := range maxPending {
+					defer silent(fmt.Sprintf("192.0.2.%d:5", i+1)).Close()
+				}
+				from <- "10.0.0.1:6"
+				c, err := a.connect(context.Background(), kindCalls, target{"b", "2.y"})
+				if err != nil {
+					t.Fatalf("a node that is known (it has proved itself: %v) is kept out: %v", proves, err)
+				}
+				c.Close()
+			})
+		})
+	}
+}
+
+func TestHandshakesAreBounded(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.two(nil)
 		for range maxPending + 10 {
@@ -311,13 +421,13 @@ func TestStrangersDoNotUseUpTheMemory(t *testing.T) {
 			defer c.Close()
 		}
 		synctest.Wait()
-		if raw, _ := b.count(); len(b.pending) != maxPending || raw != maxPending {
-			t.Errorf("%d handshakes and %d connections, want %d", len(b.pending), raw, maxPending)
+		if raw, _ := b.count(); b.underWay() != maxPending || raw != maxPending {
+			t.Errorf("%d handshakes and %d connections, want %d", b.underWay(), raw, maxPending)
 		}
 		if _, err := a.Call(context.Background(), "b", "2.y", nil); err == nil {
 			t.Error("there was room for one more")
 		}
-		time.Sleep(limit)
+		time.Sleep(limit / firstPart)
 		synctest.Wait()
 		w.call(a, "b", "2.y", "there is room again", "1.x: there is room again")
 	})
