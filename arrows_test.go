@@ -162,8 +162,8 @@ var arrows = []arrow{
 	{"internal/group/settings", []string{"internal/group/directory"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
 	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
-	{"internal/group", []string{"clock", "internal/group/", "internal/disk", "internal/engine", "internal/listen", "internal/oplog",
-		"internal/replication", "internal/session"}},
+	{"internal/group", []string{"clock", "internal/group/", "internal/admin", "internal/disk", "internal/engine", "internal/listen",
+		"internal/oplog", "internal/replication", "internal/session"}},
 	{"internal/config", []string{"internal/glob", "internal/system", "internal/wire"}},
 	{"internal/disk", []string{"internal/disk"}}, // the file system, and one for tests
 	{"internal/hotkeys", []string{"internal/topk"}},

@@ -14,13 +14,19 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/doctor"
+	"github.com/ebbdb/ebb/internal/loadgen"
 )
 
 func groupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Show the state of a group",
+		Short: "Show the state of a group, and change it",
 	}
+	cmd.AddCommand(groupStatusCommand(), groupPromoteCommand(), groupSetKCommand(), groupRemoveCommand(), groupRecoverCommand())
+	return cmd
+}
+
+func groupStatusCommand() *cobra.Command {
 	status := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show which nodes of a group are in sync, and how far they are",
@@ -38,24 +44,34 @@ replica that is linked to the master, the command asks the master.`,
 			return err
 		}
 		return interruptible(cmd, func(ctx context.Context) error {
-			info, err := replicationOf(ctx, target.Open)
+			info, err := groupMaster(ctx, &target)
 			if err != nil {
 				return err
-			}
-			if info["group_state"] == "" {
-				return errors.New("the server belongs to no group: want one that runs with --group")
-			}
-			if info["role"] == "slave" && info["master_link_status"] == "up" {
-				target.Addr = net.JoinHostPort(info["master_host"], info["master_port"])
-				if of, err := replicationOf(ctx, target.Open); err == nil && of["group_state"] != "" {
-					info = of
-				}
 			}
 			return groupTable(cmd.OutOrStdout(), target.Addr, info)
 		})
 	}
-	cmd.AddCommand(status)
-	return cmd
+	return status
+}
+
+// groupMaster returns the fields of INFO replication of a group's master, which target is from then on; those of the server itself if it
+// has no link to the master.
+func groupMaster(ctx context.Context, target *loadgen.Target) (map[string]string, error) {
+	info, err := replicationOf(ctx, target.Open)
+	if err != nil {
+		return nil, err
+	}
+	if info["group_state"] == "" {
+		return nil, errors.New("the server belongs to no group: want one that runs with --group")
+	}
+	if info["role"] == "slave" && info["master_link_status"] == "up" {
+		master := *target
+		master.Network, master.Addr = "", net.JoinHostPort(info["master_host"], info["master_port"])
+		if of, err := replicationOf(ctx, master.Open); err == nil && of["group_state"] != "" {
+			*target, info = master, of
+		}
+	}
+	return info, nil
 }
 
 // replicationOf returns the fields of INFO replication of the server that open connects to.

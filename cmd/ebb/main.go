@@ -2,7 +2,7 @@
 //
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb witness   a node of a group that has a vote and no data
-//	ebb group     show the state of a group
+//	ebb group     show the state of a group, and change it
 //	ebb demo      a server with sample data that changes, and the web console
 //	ebb cli       a client for the command line
 //	ebb health    report by the exit status whether a server can be used

@@ -26,6 +26,21 @@ func (r *scrape) ebb() {
 	}
 	r.waits()
 	r.rules()
+	r.group()
+}
+
+// group reads the numbers of the server's group.
+func (r *scrape) group() {
+	g, ok := r.svc.Host.Group()
+	if !ok {
+		return
+	}
+	r.gauge("ebb_group_epoch", "The epoch of the server's group: each promotion raises it.", float64(g.Epoch))
+	r.gauge("ebb_group_insync", "Nodes of the group that hold all that was acknowledged.", float64(g.InSync))
+	const help = "Changes of this server's role in its group: it was promoted, has handed the group over, or was replaced."
+	r.counter("ebb_group_failovers_total", help, float64(g.Promoted), "result", "promoted")
+	r.counter("ebb_group_failovers_total", help, float64(g.HandedOver), "result", "handed_over")
+	r.counter("ebb_group_failovers_total", help, float64(g.Replaced), "result", "replaced")
 }
 
 // expiry reads the numbers of deadlines, and how late removals were.

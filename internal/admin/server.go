@@ -47,6 +47,14 @@ type Server struct {
 	peak atomic.Int64 // of the used memory, as far as a reader has seen it
 }
 
+// GroupNumbers are what a member of a group counts.
+type GroupNumbers struct {
+	Epoch  uint64
+	InSync int // nodes that are in sync
+	// How often this server has become the master, has handed the group over, and was replaced.
+	Promoted, HandedOver, Replaced int64
+}
+
 // Host returns the numbers that only the sessions have. Any goroutine may call its
 // methods.
 type Host interface {
@@ -75,6 +83,8 @@ type Host interface {
 	Loading() bool
 	// InfoGroup calls put for the lines of INFO replication about the server's group; there are none without a group.
 	InfoGroup(put func(name string, value any))
+	// Group returns the numbers of the server's group; ok is false without a group.
+	Group() (n GroupNumbers, ok bool)
 	// Timing reports whether the durations of calls are counted.
 	Timing() bool
 	// RunningScript returns when the script began that has left its loop because it takes

@@ -4,48 +4,34 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// server returns a service with directives.
-func server(t *testing.T, directives ...string) *session.Service {
+// operator returns a function that runs commands of a server as a user that may do all.
+func operator(t *testing.T, svc *session.Service) func(line string) {
 	t.Helper()
-	cfg, err := config.Load(directives, nil)
-	if err != nil {
-		t.Fatal(err)
+	as := func(user string) func(string) {
+		c := svc.NewSessionFor(svc.ActAs(user), session.GuestOptions{})
+		t.Cleanup(func() { c.Closed(nil) })
+		return func(line string) {
+			t.Helper()
+			var argv [][]byte
+			for _, w := range strings.Fields(line) {
+				argv = append(argv, []byte(w))
+			}
+			if err := c.Do(argv...).Err(); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
 	}
-	hooks := &session.Hooks{}
-	db := engine.Open(engine.Options{Hooks: hooks})
-	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		svc.Close()
-		db.Close()
-	})
-	return svc
-}
-
-// does runs a command as the program itself.
-func does(t *testing.T, svc *session.Service, line string) {
-	t.Helper()
-	c := svc.NewSessionFor(svc.ActAs("default"), session.GuestOptions{})
-	defer c.Closed(nil)
-	var argv [][]byte
-	for _, w := range strings.Fields(line) {
-		argv = append(argv, []byte(w))
-	}
-	if err := c.Do(argv...).Err(); err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
+	as("default")("ACL SETUSER operator on nopass +@all")
+	return as("operator")
 }
 
 func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
-	svc := server(t)
+	svc := services.Start(t)
+	does := operator(t, svc)
 	a := serverAccess{svc}
 	if a.Denied() == "" {
 		t.Error("protected mode lets clients of other machines in")
@@ -53,13 +39,13 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 	if u := a.Guest(); u == nil || u.Refusal() != "" {
 		t.Error("a client of a server without users may not change the group")
 	}
-	does(t, svc, "ACL SETUSER admin on >a +@all")
-	does(t, svc, "ACL SETUSER reader on >r +@read")
-	does(t, svc, "ACL SETUSER default on nopass -@all +@read")
+	does("ACL SETUSER admin on >a +@all")
+	does("ACL SETUSER reader on >r +@read")
+	does("ACL SETUSER default on nopass -@all +@read")
 	if u := a.Guest(); u == nil || !strings.HasPrefix(u.Refusal(), "NOPERM") {
 		t.Error("a client of a server whose default user may only read changes the group")
 	}
-	does(t, svc, "ACL SETUSER default off")
+	does("ACL SETUSER default off")
 	if a.Guest() != nil {
 		t.Error("a client need not log in, and the default user is off")
 	}
@@ -74,7 +60,7 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 		}
 	}
 	admin := a.Login("admin", "a", "192.0.2.1:5")
-	does(t, svc, "ACL SETUSER admin resetpass >b")
+	does("ACL SETUSER admin resetpass >b")
 	if admin.Valid() {
 		t.Error("a client stays logged in with a password that is no longer right")
 	}
@@ -82,7 +68,7 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 
 // A server that does not have the command FAILOVER for its clients has it at no other port.
 func TestACommandThatWasRemovedIsRemovedFromSentinelPort(t *testing.T) {
-	svc := server(t, "--rename-command", "failover", "")
+	svc := services.Start(t, "--rename-command", "failover", "")
 	if (serverAccess{svc}).Guest().Refusal() == "" {
 		t.Error("the command FAILOVER was removed, and a client may change the group")
 	}

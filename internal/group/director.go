@@ -64,6 +64,12 @@ func (m *Member) stepDown() {
 	m.mu.Lock()
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
 	m.role = role{}
+	if m.turns.handing {
+		m.turns.handedOver++
+	} else {
+		m.turns.replaced++
+	}
+	m.turns.handing = false
 	m.mu.Unlock()
 	m.rested.Wake()
 }
@@ -86,6 +92,7 @@ func (m *Member) lead(epoch uint64) {
 	m.repl.Lead(tx, m.nameOf(epoch))
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.turns.promoted++
 	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
 	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
 	m.alone.Wake()

@@ -51,11 +51,11 @@ const folder = "group"
 
 // Options say how a node takes part. Group, Now, Dir, Random and Logger are required.
 type Options struct {
-	Group  *settings.Group
-	Now    func() time.Duration // a monotonic clock, from any origin, which also counts while the machine sleeps
-	Dir    string               // of the data
-	Random func() uint64
-	Logger *slog.Logger
+	Group   *settings.Group
+	Now     func() time.Duration // a monotonic clock, from any origin, which also counts while the machine sleeps
+	Dir     string               // of the data
+	Random  func() uint64
+	Logger  *slog.Logger
 	Clients string   // where the node serves clients, host:port; "" for a witness
 	Bind    []string // the directive bind: addresses of sentinel-port
 	// Password and Protected are the directives requirepass and protected-mode of a witness. A server has its users.
@@ -105,6 +105,13 @@ type Member struct {
 	ahead    difference                 // of the master's engine
 	told     map[directory.NodeID]terms // what the log has said of the directives of members
 	toldK    bool                       // the log has compared min-sync-replicas
+	turns    turns
+}
+
+// turns count how often this server has become the master, and has ended being it.
+type turns struct {
+	promoted, handedOver, replaced int64
+	handing                        bool // it hands the group over
 }
 
 // peerLink is a link to a replica that is a member.
@@ -294,6 +301,10 @@ func (m *Member) Info(put func(name string, value any)) {
 	s := m.node.Status(m.opt.Now())
 	m.mu.Unlock()
 	s.Info(put)
+	if p, err := m.begun(); err == nil {
+		put("group_leader", int(p.control.Leader()))
+		put("group_voters", len(p.control.Voters()))
+	}
 }
 
 // report is what heartbeats say. A node that was promoted and could not become the master, because something holds its shards, is not
@@ -344,6 +355,11 @@ func (m *Member) applied(all []directory.Shard) {
 	for _, s := range all {
 		m.compare(s)
 		m.step(shard.Applied{Shard: s})
+	}
+	for f, l := range m.replicas {
+		if m.removed(l.from.Node) {
+			f.Drop(errRemoved.Error())
+		}
 	}
 	m.wake.Wake()
 	m.alone.Wake()
@@ -398,6 +414,9 @@ func (m *Member) tick() {
 		}
 		m.mu.Lock()
 		m.step(shard.Tick{})
+		if m.turns.handing && m.node.Gates(m.opt.Now()).Epoch == m.role.epoch {
+			m.turns.handing = m.handsOver() // it may have failed
+		}
 		leads, stamp := m.role.epoch, m.node.Stamp(m.opt.Now())
 		m.mu.Unlock()
 		m.wake.Wake() // an address may be known now
@@ -459,8 +478,12 @@ func (m *Member) handOver(to directory.NodeID) bool {
 		return false
 	}
 	m.step(shard.HandOver{To: to})
-	return m.node.Status(m.opt.Now()).State == shard.HandingOver
+	m.turns.handing = m.handsOver()
+	return m.turns.handing
 }
+
+// handsOver reports whether the master hands the group over. mu is held.
+func (m *Member) handsOver() bool { return m.node.Status(m.opt.Now()).State == shard.HandingOver }
 
 // Leave implements session.Member: a master that is about to stop hands the group over, and waits until another node is the master. It
 // gives up after group-timeout, and where no other node could be.

@@ -22,6 +22,7 @@ import (
 var (
 	errNoMember = errors.New("this node is not registered in its group yet, or is the master")
 	errRefused  = errors.New("the group refuses the link: this node is not the master, or the member has restarted since")
+	errRemoved  = errors.New("an operator has removed this member from the group")
 	errOldEpoch = errors.New("the master was replaced in its group")
 )
 
@@ -116,6 +117,9 @@ func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.removed(g.From.Node) {
+		return errRemoved
+	}
 	if err := m.fits(g.From.Node, has); err != nil {
 		return err
 	}
@@ -139,6 +143,11 @@ func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 		return errRefused
 	}
 	return nil
+}
+
+// removed reports whether an operator has removed a node. The directory would refuse each Expand of it. mu is held.
+func (m *Member) removed(id directory.NodeID) bool {
+	return m.part != nil && m.part.control.Removed(id)
 }
 
 func (m *Member) forget(f *replication.Replica) {

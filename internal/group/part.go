@@ -61,7 +61,7 @@ func open(o Options, with partOptions) (*part, error) {
 	if err != nil {
 		return fail(fmt.Errorf("sentinel-port: %w", err))
 	}
-	p.sentinel = sentinel.Serve(sentinel.Options{Listeners: all, View: p.view, Access: with.access, Failover: p.failover, Recover: p.recover,
+	p.sentinel = sentinel.Serve(sentinel.Options{Listeners: all, View: p.view, Access: with.access, Failover: p.failover, Recover: p.recoverAt,
 		Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
 	return p, nil
 }
@@ -89,10 +89,17 @@ func (p *part) close() error {
 // view is what clients of Sentinel's protocol are told.
 func (p *part) view() sentinel.View {
 	g := p.opt.Group
-	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: len(g.Nodes)/2 + 1, DownAfter: g.Timeout}
+	voters := len(p.control.Voters())
+	if voters == 0 { // none is known yet
+		voters = len(g.Nodes)
+	}
+	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: voters/2 + 1, DownAfter: g.Timeout}
 	s := p.shard()
 	v.Epoch = s.Epoch
 	for _, peer := range p.control.Peers() {
+		if p.control.Removed(peer.ID) {
+			continue
+		}
 		if !peer.Silent {
 			v.Usable++
 		}
@@ -138,49 +145,6 @@ func (p *part) propose(ctx context.Context, c directory.Command) error {
 func (p *part) id(what string) string {
 	sum := sha256.Sum256([]byte(p.opt.Group.Name + " " + what))
 	return hex.EncodeToString(sum[:20])
-}
-
-// failover begins to promote another member: by a hand-over if this node is the master, else at once. Neither loses anything.
-func (p *part) failover(ctx context.Context) error {
-	s := p.shard()
-	for _, peer := range p.control.Peers() {
-		if peer.Silent || peer.ID == s.Master.Node || !s.In(peer.Report.From) {
-			continue
-		}
-		if p.handOver != nil && p.handOver(peer.ID) {
-			return nil
-		}
-		return p.propose(ctx, directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: peer.ID})
-	}
-	return sentinel.ErrNoReplica
-}
-
-// recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
-// no node in sync any longer: as long as one is alive, it says so.
-func (p *part) recover(ctx context.Context, address string) error {
-	s := p.shard()
-	to := directory.NodeID(0)
-	for _, peer := range p.control.Peers() {
-		switch {
-		case peer.Silent:
-		case s.In(peer.Report.From):
-			return fmt.Errorf("the node at %s is in sync and has all that was acknowledged: it need not be lost", peer.Clients)
-		case peer.Clients == address:
-			to = peer.ID
-		}
-	}
-	switch {
-	case s.ID == 0:
-		return errors.New("the group has not begun yet")
-	case to == 0:
-		return fmt.Errorf("no node that serves clients at %s is heard", address)
-	}
-	err := p.propose(ctx, directory.Command{Kind: directory.Recover, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: to,
-		AcceptLoss: true})
-	if err == nil {
-		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost", "node", to)
-	}
-	return err
 }
 
 // Witness is a node without data.

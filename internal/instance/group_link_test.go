@@ -20,7 +20,8 @@ import (
 
 // membership stands for a group: it notes what the links tell it.
 type membership struct {
-	svc *session.Service
+	session.GroupOperator // nil: no operator asks for anything
+	svc                   *session.Service
 
 	mu      sync.Mutex // guards what follows
 	notes   []string

@@ -16,7 +16,7 @@
 //	transactions, pubsub, monitor MULTI, SUBSCRIBE, PUBLISH, MONITOR
 //	script                        EVAL, SCRIPT, FUNCTION, FCALL, and the debugger
 //	acl, config, cluster          users, directives, a cluster of one node
-//	replication, persist          REPLICAOF, PSYNC, WAIT, SAVE, BGREWRITEAOF; shutdown
+//	replication, persist, group   REPLICAOF, PSYNC, WAIT, SAVE, BGREWRITEAOF; shutdown; GROUP
 //	info, memory, latency,        what operators ask: package admin has the numbers
 //	slowlog, hotkeys
 //	debug, digest, module, server DEBUG, MODULE, TIME, LOLWUT

@@ -47,8 +47,7 @@ OK
 }
 
 // errGrouped is the error of commands that choose the master, on a member of a group.
-const errGrouped = command.ReplyError("ERR the group of this server chooses the master: " +
-	"send SENTINEL FAILOVER to the sentinel-port of a node")
+const errGrouped = command.ReplyError("ERR the group of this server chooses the master: GROUP PROMOTE makes another node the master")
 
 func runReplicaof(c *command.Ctx) error {
 	svc, host := session.ServiceOf(c), string(c.Args[1])

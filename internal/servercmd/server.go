@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specHotKeys, &specInfo,
+var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specGroup, &specHotKeys, &specInfo,
 	&specLatency, &specLolwut, &specMemory, &specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof,
 	&specSlowlog, &specShutdown, &specTime}
 

@@ -49,6 +49,13 @@ func (h *adminHost) InfoGroup(put func(name string, value any)) {
 	}
 }
 
+func (h *adminHost) Group() (n admin.GroupNumbers, ok bool) {
+	if h.opts.Group == nil {
+		return n, false
+	}
+	return h.opts.Group.Numbers(), true
+}
+
 func (h *adminHost) ClientMemory() (n int64) {
 	for _, c := range h.clients.list() {
 		n += c.memory().total()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
@@ -20,9 +21,37 @@ type Group interface {
 // Member is a server's group: it answers questions about the lease, and receives the events of replication links.
 type Member interface {
 	Group
+	GroupOperator
 	replication.Group
 	// Leave hands the group over if this server is its master and is about to end, and waits for that, until ctx ends at the latest.
 	Leave(ctx context.Context)
+}
+
+// GroupOperator does what an operator asks of a group. Nodes have the numbers that INFO shows. The methods with a context take a change to
+// the directory of the group, and return when it is there, or why it is not; what follows from it goes on afterwards. They hold no shard
+// and need none; the caller holds none.
+type GroupOperator interface {
+	// Status calls put for what Info does, and for lines about all nodes.
+	Status(put func(name string, value any))
+	// Numbers returns what /metrics shows.
+	Numbers() admin.GroupNumbers
+	// Promote makes a node the master that is in sync. If this server is the master, it hands the group over, and
+	// disconnects its clients when it has.
+	Promote(ctx context.Context, node uint32) error
+	// SetK sets how many replicas must be in sync.
+	SetK(ctx context.Context, k int) error
+	// Remove removes a node that has ended, for ever.
+	Remove(ctx context.Context, node uint32) error
+	// Recover makes a node the master though it may lack what was acknowledged.
+	Recover(ctx context.Context, node uint32) error
+}
+
+// GroupOperator returns the operator's side of the server's group, nil if the server belongs to none.
+func (s *Service) GroupOperator() GroupOperator {
+	if s.opts.Group == nil {
+		return nil
+	}
+	return s.opts.Group
 }
 
 // Grouped reports whether the server is a member of a group, which chooses its master.

@@ -156,6 +156,30 @@ func (k *Control) Self() voter.Server { return k.voter.Self() }
 // Shards returns the shards as this node knows them.
 func (k *Control) Shards() []directory.Shard { return k.voter.Shards() }
 
+// Nodes returns the nodes of the directory as this node knows it.
+func (k *Control) Nodes() []directory.Node { return k.voter.Nodes() }
+
+// Removed reports whether an operator has removed a node from the group, as far as this node knows.
+func (k *Control) Removed(id directory.NodeID) bool { return k.voter.Removed(id) }
+
+// Voters returns the nodes that have a vote, as far as this node knows.
+func (k *Control) Voters() (all []directory.NodeID) {
+	servers, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
+	for _, s := range servers {
+		all = append(all, s.Node)
+	}
+	return all
+}
+
+// Leader returns the node that leads the directory, as far as this node knows; 0: none does.
+func (k *Control) Leader() directory.NodeID {
+	s, ok := k.voter.Leader()
+	if !ok {
+		return 0
+	}
+	return s.Node
+}
+
 // Peer is what a node has heard of a node of the group, itself among them.
 type Peer struct {
 	settings.Node

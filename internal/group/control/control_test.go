@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -589,6 +590,36 @@ func TestANodeThatIsRefusedSaysSoOnce(t *testing.T) {
 			if n := strings.Count(said[id].String(), "masterauth must be the same"); n != want {
 				t.Errorf("node %d says %d times that it is refused, want %d:\n%s", id, n, want, said[id].String())
 			}
+		}
+	})
+}
+
+func TestARemovedNodeHasNoVoteAndDoesNotComeBack(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		m := w.group()
+		gone := m.id%3 + 1
+		w.stop(gone)
+		w.until("it is removed", func() bool {
+			_, _ = m.Propose(context.Background(), directory.Command{Kind: directory.RemoveNode, Node: gone}) // until a leader takes it
+			return m.Removed(gone)
+		})
+		left := func(n *node) bool {
+			return n.Removed(gone) && len(n.Nodes()) == 2 && len(n.Voters()) == 2 && !slices.Contains(n.Voters(), gone)
+		}
+		w.until("it has no vote", func() bool { return left(w.nodes[m.id]) && left(w.nodes[6-m.id-gone]) })
+		back := w.start(gone, true, 0)
+		time.Sleep(5 * timeout)
+		if r := back.report(); r.From.Incarnation != 0 {
+			t.Errorf("a node that was removed is registered as %v", r.From)
+		}
+		if !left(m) {
+			t.Errorf("the nodes are %+v, the voters %v", m.Nodes(), m.Voters())
+		}
+		if id := m.Leader(); id == 0 || id == gone {
+			t.Errorf("node %d leads", id)
+		}
+		if m.Removed(m.id) || m.Removed(4) || m.Removed(0) {
+			t.Error("a node counts as removed that is there, or never was")
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (k *Control) alive() (all []beat) {
 	return all
 }
 
-// admit gives a vote to nodes that have none: to one that is new, and to one that has lost its file.
+// admit gives a vote to nodes that have none: to one that is new, and to one that has lost its file. A node that was removed loses it.
 func (k *Control) admit() {
 	voters, err := k.voter.Voters()
 	if err != nil {
@@ -53,9 +53,17 @@ func (k *Control) admit() {
 	known := map[voter.Server]bool{}
 	for _, s := range voters {
 		known[s] = true
+		if !k.voter.Removed(s.Node) {
+			continue
+		}
+		if err := k.voter.Dismiss(s.Node); err != nil {
+			k.conf.Logger.Warn("a node that was removed from the group keeps its vote", "node", s.String(), "error", err)
+			continue
+		}
+		k.conf.Logger.Info("a node that was removed from the group has no vote any longer", "node", s.String())
 	}
 	for _, b := range k.alive() {
-		if known[b.server] {
+		if known[b.server] || k.voter.Removed(b.server.Node) {
 			continue
 		}
 		if err := k.voter.Admit(b.server); err != nil {
@@ -77,7 +85,7 @@ func (k *Control) add() {
 		alive[b.server.Node] = b
 	}
 	for _, n := range k.conf.Group.Nodes {
-		if known[n.ID] {
+		if known[n.ID] || k.voter.Removed(n.ID) {
 			continue
 		}
 		b, ok := alive[n.ID]

@@ -118,6 +118,12 @@ func (d *Directory) Node(id NodeID) (n Node, ok bool) {
 	return d.nodes[i], true
 }
 
+// Removed reports whether a node was removed: its ID is one that nodes have had, and nodes are added in the order of their IDs.
+func (d *Directory) Removed(id NodeID) bool {
+	_, ok := d.node(id)
+	return !ok && id != 0 && id <= d.last
+}
+
 // Shard returns a shard. O(log shards).
 func (d *Directory) Shard(id ShardID) (s Shard, ok bool) {
 	i, ok := d.shard(id)

@@ -326,6 +326,12 @@ func (v *Voter) Nodes() []directory.Node {
 	return v.machine.state.Nodes()
 }
 
+// Removed reports whether a node was removed, as far as this voter knows.
+func (v *Voter) Removed(id directory.NodeID) bool {
+	defer v.machine.locked()()
+	return v.machine.state.Removed(id)
+}
+
 // Shards returns the shards as this voter knows them, by ID. Another voter may know more; the version of a shard tells.
 func (v *Voter) Shards() []directory.Shard {
 	defer v.machine.locked()()

@@ -244,6 +244,16 @@ func TestSentinelFailoverHandsTheGroupOver(t *testing.T) {
 	first := g.settled(3)
 	ctx := t.Context()
 	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	for i, p := range g.nodes { // users of the server are users of its sentinel-port
+		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		must[string](t)(c.Do(ctx, "ACL", "SETUSER", "reader", "on", ">r", "+@read").Text())
+		_ = c.Close()
+		s := redis.NewSentinelClient(&redis.Options{Addr: g.sentinels[i], Username: "reader", Password: "r", MaxRetries: -1})
+		if err := s.Failover(ctx, "ebb").Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+			t.Errorf("a user that may only read hands the group over: %v", err)
+		}
+		_ = s.Close()
+	}
 	for _, addr := range g.sentinels { // a node that is not the master proposes it, the master hands over
 		s := redis.NewSentinelClient(&redis.Options{Addr: addr})
 		must[string](t)(s.Failover(ctx, "ebb").Result())
@@ -464,6 +474,82 @@ func TestAGroupWithoutANodeInSyncGoesOnWhenAnOperatorAcceptsTheLoss(t *testing.T
 	err := witness.Do(ctx, "SENTINEL", "RECOVER", "ebb", host, port, "ACCEPT-LOSS").Err()
 	if err == nil || !strings.Contains(err.Error(), "is in sync") {
 		t.Errorf("a node is to be lost while one is in sync: %v", err)
+	}
+	if out, err := g.operate(g.nodes[0], "recover", "1", "--accept-loss"); err == nil || !strings.Contains(out, "is in sync") {
+		t.Errorf("the same by ebb group: %s, %v", out, err)
+	}
+}
+
+// operate runs a subcommand of ebb group at a node.
+func (g *group) operate(p *realserver.Process, words ...string) (string, error) {
+	g.Helper()
+	args := append(append([]string{"group"}, words...), "-p", strconv.Itoa(p.Port))
+	out, err := realserver.CommandContext(g.Context(), realserver.Ebb(g.T), args...).CombinedOutput()
+	return string(out), err
+}
+
+func TestAnOperatorPromotesANodeSetsKAndRemovesANode(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	first := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	refused := func(p *realserver.Process, want string, words ...string) {
+		t.Helper()
+		if out, err := g.operate(p, words...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("ebb group %q: %q, %v, want an error with %q", words, out, err, want)
+		}
+	}
+	does := func(p *realserver.Process, words ...string) {
+		t.Helper()
+		if out, err := g.operate(p, words...); err != nil {
+			t.Errorf("ebb group %q: %q, %v", words, out, err)
+		}
+	}
+	next := g.nodes[0]
+	if next == first {
+		next = g.nodes[1]
+	}
+	node := g.info(next)["group_node"]
+	does(next, "promote", node)
+	var master *realserver.Process
+	g.eventually("the node leads", func() bool {
+		master = g.settled(3)
+		return master == next
+	})
+	refused(first, "is the master already", "promote", node)
+	g.wants("v")
+	does(first, "set-k", "2")
+	g.eventually("the master knows k", func() bool { return g.info(master)["group_min_sync_replicas"] == "2" })
+	refused(first, "needs 4 nodes in sync", "set-k", "3")
+	does(first, "set-k", "1")
+	gone := g.nodes[2]
+	if gone == master {
+		gone = first
+	}
+	number := g.info(gone)["group_node"]
+	refused(master, "stop it first", "remove", number)
+	gone.Kill()
+	g.settled(2)
+	g.eventually("the node that has ended is removed", func() bool {
+		_, err := g.operate(master, "remove", number)
+		return err == nil
+	})
+	g.eventually("it has no vote", func() bool { return g.info(master)["group_voters"] == "2" })
+	c := redis.NewClient(&redis.Options{Addr: master.Addr()})
+	defer c.Close()
+	status := must[string](t)(c.Do(ctx, "GROUP", "STATUS").Text())
+	for _, want := range []string{"group_state:leading\r\n", "group_leader:", "group_peer2:node=3,", "removed=1"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("GROUP STATUS has no %q: %s", want, status)
+		}
+	}
+	if err := gone.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	must[string](t)(g.client.Set(ctx, "k", "w", 0).Result())
+	if i := g.info(gone); i["group_state"] != "starting" {
+		t.Errorf("a node that was removed is %s", i["group_state"])
 	}
 }
 

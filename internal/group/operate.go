@@ -1,0 +1,218 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/group/control"
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/sentinel"
+)
+
+// What operators ask of a group, by the command GROUP at a server and by Sentinel's protocol at any node. Each of them is a command of the
+// directory, which refuses what would lose an acknowledged write; RECOVER alone may lose some, and says so.
+
+// maxTries is how often a change is proposed if the shard changes meanwhile: it changes at failures and joins.
+const maxTries = 5
+
+var errNotBegun = errors.New("the group has not begun yet: its first start needs all nodes")
+
+// change proposes a command about the shard. command returns it for a state of the shard, or why it makes no sense there.
+func (p *part) change(ctx context.Context, command func(directory.Shard) (directory.Command, error)) error {
+	s := p.shard()
+	for range maxTries {
+		if s.ID == 0 {
+			return errNotBegun
+		}
+		c, err := command(s)
+		if err != nil {
+			return err
+		}
+		c.Shard, c.Epoch, c.Version = s.ID, s.Epoch, s.Version
+		a, err := p.control.Propose(ctx, c)
+		switch {
+		case err != nil:
+			return err
+		case a.Refused == 0:
+			return nil
+		case a.Refused != directory.Stale:
+			return a.Refused
+		}
+		for _, newer := range a.Shards {
+			s = newer
+		}
+	}
+	return directory.Stale
+}
+
+// failover begins to promote another member.
+func (p *part) failover(ctx context.Context) error {
+	s := p.shard()
+	for _, peer := range p.control.Peers() {
+		if !peer.Silent && peer.ID != s.Master.Node && s.In(peer.Report.From) {
+			p.opt.Logger.Warn("a client of sentinel-port asks for a failover", "node", peer.ID)
+			return p.promote(ctx, peer.ID)
+		}
+	}
+	return sentinel.ErrNoReplica
+}
+
+// promote begins to make a member the master: by a hand-over if this node is the master, else at once. Neither loses anything.
+func (p *part) promote(ctx context.Context, to directory.NodeID) error {
+	check := func(s directory.Shard) (directory.Command, error) {
+		switch _, in := s.Member(to); {
+		case s.Master.Node == to:
+			return directory.Command{}, fmt.Errorf("node %d is the master already", to)
+		case !in:
+			return directory.Command{}, fmt.Errorf("node %d is not in sync: it may lack what was acknowledged", to)
+		}
+		return directory.Command{Kind: directory.Promote, Node: to}, nil
+	}
+	if _, err := check(p.shard()); err == nil && p.handOver != nil && p.handOver(to) {
+		return nil
+	}
+	return p.change(ctx, check)
+}
+
+// setK changes min-sync-replicas.
+func (p *part) setK(ctx context.Context, k int) error {
+	return p.change(ctx, func(s directory.Shard) (directory.Command, error) {
+		if k < 0 || k > s.K && k > len(s.InSync)-1 {
+			return directory.Command{}, fmt.Errorf("min-sync-replicas %d needs %d nodes in sync, and %d are", k, max(k+1, 1), len(s.InSync))
+		}
+		return directory.Command{Kind: directory.SetK, K: k}, nil
+	})
+}
+
+// remove removes a node for ever. It must have ended: one that runs would go on as if it belonged to the group.
+func (p *part) remove(ctx context.Context, id directory.NodeID) error {
+	for _, peer := range p.control.Peers() {
+		if peer.ID == id && !peer.Silent {
+			return fmt.Errorf("node %d at %s is heard: stop it first", id, peer.Address)
+		}
+	}
+	return p.propose(ctx, directory.Command{Kind: directory.RemoveNode, Node: id})
+}
+
+// recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
+// no node in sync any longer: as long as one is alive, it says so. which says which node is meant, as what says.
+func (p *part) recover(ctx context.Context, which func(control.Peer) bool, what string) error {
+	to := directory.NodeID(0)
+	err := p.change(ctx, func(s directory.Shard) (directory.Command, error) {
+		to = 0
+		for _, peer := range p.control.Peers() {
+			switch {
+			case peer.Silent:
+			case s.In(peer.Report.From):
+				return directory.Command{}, fmt.Errorf("the node at %s is in sync and has all that was acknowledged: it need not be lost", peer.Clients)
+			case which(peer):
+				to = peer.ID
+			}
+		}
+		if to == 0 {
+			return directory.Command{}, fmt.Errorf("%s is not heard", what)
+		}
+		return directory.Command{Kind: directory.Recover, Node: to, AcceptLoss: true}, nil
+	})
+	if err == nil {
+		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost", "node", to)
+	}
+	return err
+}
+
+// recoverAt is recover for a node by the address at which it serves clients.
+func (p *part) recoverAt(ctx context.Context, address string) error {
+	return p.recover(ctx, func(peer control.Peer) bool { return peer.Clients == address }, "a node that serves clients at "+address)
+}
+
+// status calls put for lines about all nodes, as this node has heard of them.
+func (p *part) status(put func(name string, value any)) {
+	nodes := map[directory.NodeID]directory.Node{}
+	for _, n := range p.control.Nodes() {
+		nodes[n.ID] = n
+	}
+	voters := map[directory.NodeID]bool{}
+	for _, id := range p.control.Voters() {
+		voters[id] = true
+	}
+	for i, peer := range p.control.Peers() {
+		n := nodes[peer.ID]
+		level := "memory"
+		if n.Level == directory.Disk {
+			level = "disk"
+		}
+		put("group_peer"+strconv.Itoa(i), fmt.Sprintf("node=%d,address=%s,clients=%s,voter=%d,data=%d,incarnation=%d,level=%s,removed=%d,"+
+			"silent=%d,heard_ms=%d,master_of_epoch=%d,offset=%d", peer.ID, peer.Address, peer.Clients, bit(voters[peer.ID]), bit(peer.Data),
+			n.Incarnation, level, bit(p.control.Removed(peer.ID)), bit(peer.Silent), peer.Heard.Milliseconds(), peer.Report.Master, peer.Report.End))
+	}
+}
+
+func bit(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// begun returns the node's part in the group, or an error before the data is loaded.
+func (m *Member) begun() (*part, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.part == nil {
+		return nil, errors.New("this node has not loaded its data yet")
+	}
+	return m.part, nil
+}
+
+// operate runs something that an operator asks for, within a limit: a call of the leader, which may be another one each time.
+func (m *Member) operate(ctx context.Context, run func(context.Context, *part) error) error {
+	p, err := m.begun()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*m.opt.Group.Timeout)
+	defer cancel()
+	return run(ctx, p)
+}
+
+// Promote implements session.GroupOperator.
+func (m *Member) Promote(ctx context.Context, node uint32) error {
+	return m.operate(ctx, func(ctx context.Context, p *part) error { return p.promote(ctx, directory.NodeID(node)) })
+}
+
+// SetK implements session.GroupOperator.
+func (m *Member) SetK(ctx context.Context, k int) error {
+	return m.operate(ctx, func(ctx context.Context, p *part) error { return p.setK(ctx, k) })
+}
+
+// Remove implements session.GroupOperator.
+func (m *Member) Remove(ctx context.Context, node uint32) error {
+	return m.operate(ctx, func(ctx context.Context, p *part) error { return p.remove(ctx, directory.NodeID(node)) })
+}
+
+// Recover implements session.GroupOperator.
+func (m *Member) Recover(ctx context.Context, node uint32) error {
+	return m.operate(ctx, func(ctx context.Context, p *part) error {
+		return p.recover(ctx, func(peer control.Peer) bool { return peer.ID == directory.NodeID(node) }, fmt.Sprintf("node %d", node))
+	})
+}
+
+// Status implements session.GroupOperator.
+func (m *Member) Status(put func(name string, value any)) {
+	m.Info(put)
+	if p, err := m.begun(); err == nil {
+		p.status(put)
+	}
+}
+
+// Numbers implements session.GroupOperator.
+func (m *Member) Numbers() (n admin.GroupNumbers) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.node.Shard()
+	return admin.GroupNumbers{Epoch: s.Epoch, InSync: len(s.InSync), Promoted: m.turns.promoted, HandedOver: m.turns.handedOver,
+		Replaced: m.turns.replaced}
+}
