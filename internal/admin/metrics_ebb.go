@@ -37,6 +37,7 @@ func (r *scrape) group() {
 	}
 	r.gauge("ebb_group_epoch", "The epoch of the server's group: each promotion raises it.", float64(g.Epoch))
 	r.gauge("ebb_group_insync", "Nodes of the group that hold all that was acknowledged.", float64(g.InSync))
+	r.gauge("ebb_group_held_bytes", "Bytes of replies that wait until the group holds what they tell of.", float64(g.Held))
 	const help = "Changes of this server's role in its group: it was promoted, has handed the group over, or was replaced."
 	r.counter("ebb_group_failovers_total", help, float64(g.Promoted), "result", "promoted")
 	r.counter("ebb_group_failovers_total", help, float64(g.HandedOver), "result", "handed_over")

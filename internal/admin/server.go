@@ -50,7 +50,8 @@ type Server struct {
 // GroupNumbers are what a member of a group counts.
 type GroupNumbers struct {
 	Epoch  uint64
-	InSync int // nodes that are in sync
+	InSync int   // nodes that are in sync
+	Held   int64 // bytes of replies that wait for the group
 	// How often this server has become the master, has handed the group over, and was replaced.
 	Promoted, HandedOver, Replaced int64
 }

@@ -68,7 +68,7 @@ var ours = map[string]string{
 	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
 	"group": "ebb's own", "group-port": "ebb's own", "group-name": "ebb's own", "group-timeout": "ebb's own", "sentinel-port": "ebb's own",
 	"min-sync-replicas": "ebb's own", "sync-level": "ebb's own", "sync-lease": "ebb's own", "sync-lag": "ebb's own", "sync-reads": "ebb's own",
-	"sync-timeout": "ebb's own", "max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
+	"sync-timeout": "ebb's own", "sync-held-max": "ebb's own", "max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
 	"http-console": "ebb's own", "http-console-read-only": "ebb's own", "http-console-values": "ebb's own", "http-console-label": "ebb's own",
 	"http-hosts": "ebb's own", "http-tls": "ebb's own",
 	"hotkey-top-k": "Valkey 9.2's", "hotkey-window-seconds": "Valkey 9.2's", "hotkey-sampling-percentage": "Valkey 9.2's",

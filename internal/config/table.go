@@ -361,6 +361,8 @@ var durabilityTable = []Directive{
 	integer("sync-lease", 1000, 10, 60000).immutable().does("ms for which the master of a group may answer reads after replicas were heard"),
 	integer("sync-lag", 1000, 10, 60000).immutable().does("ms by which a replica of a group may be behind before it is no longer in sync"),
 	integer("sync-timeout", 5000, 100, 3600000).does("ms after which a reply that waits for a group becomes an error"),
+	memory("sync-held-max", 64<<20, 0, maxLong).does("bytes of replies that wait for a group, from which on further requests wait unread; " +
+		"0: any number"),
 	enum("sync-reads", "lease", "lease", "local").immutable().does("reads of a master of a group without the lease: they wait, or are " +
 		"answered and may be old"),
 

@@ -92,7 +92,7 @@ func TestAnOperatorChangesTheGroup(t *testing.T) {
 
 func TestMetricsOfAGroup(t *testing.T) {
 	s, _, _ := inGroup(t)
-	wantMetrics(t, admin.NewMeter(s.Admin()), `ebb_group_epoch 7`, `ebb_group_insync 2`,
+	wantMetrics(t, admin.NewMeter(s.Admin()), `ebb_group_epoch 7`, `ebb_group_insync 2`, `ebb_group_held_bytes 0`,
 		`ebb_group_failovers_total{result="promoted"} 3`, `ebb_group_failovers_total{result="handed_over"} 1`,
 		`ebb_group_failovers_total{result="replaced"} 2`)
 	_, _, alone := metered(t)

@@ -53,7 +53,9 @@ func (h *adminHost) Group() (n admin.GroupNumbers, ok bool) {
 	if h.opts.Group == nil {
 		return n, false
 	}
-	return h.opts.Group.Numbers(), true
+	n = h.opts.Group.Numbers()
+	n.Held = h.heldBytes.bytes.Load()
+	return n, true
 }
 
 func (h *adminHost) ClientMemory() (n int64) {

@@ -71,6 +71,8 @@ type connectionHost interface {
 	leased() bool
 	// unsyncedAfter returns for how long, in us, a reply waits for a group.
 	unsyncedAfter() int64
+	// holding counts the replies of all connections that wait for a group.
+	holding() *heldBytes
 	// now returns the time in us.
 	now() int64
 }

@@ -43,6 +43,9 @@ import (
 // now implements connectionHost.
 func (s *Service) now() int64 { return s.DB.Clock().Micros() }
 
+// holding implements connectionHost.
+func (s *Service) holding() *heldBytes { return &s.heldBytes }
+
 // unsyncedAfter implements connectionHost.
 func (s *Service) unsyncedAfter() int64 { return s.unsynced.Load() }
 
@@ -64,6 +67,7 @@ type heldReplies struct {
 	barrier *barrier    // or up to the mark of this; nil: mark counts
 	alarms  int64       // Log.Alarms when the session began to wait for the mark: each alarm wakes it
 	leases  int64       // Log.Alarms when it began to wait for the lease; -1: it does not
+	counted int         // its bytes in heldBytes
 }
 
 // Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds,
@@ -105,6 +109,9 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 		return false
 	}
 	h.on, h.since, h.out = true, c.host.now(), append(h.out[:0], out...)
+	if h.holds.Group() {
+		c.countHeld(len(out))
+	}
 	if h.over(log) {
 		c.conn.Wake()
 	}
@@ -209,6 +216,7 @@ func (c *connection) release(out []byte) []byte {
 		return out
 	}
 	h.on, h.barrier = false, nil
+	c.countHeld(0)
 	if cap(h.out) > 1<<16 {
 		h.out = nil
 	}

@@ -82,8 +82,9 @@ type Service struct {
 	nodeID      string // the node's id in the cluster of one node
 	repl        *replication.Node
 	group       atomic.Pointer[Group] // nil: the server belongs to none
-	cluster     bool                  // cluster-enabled
-	started     int64                 // us
+	heldBytes   heldBytes
+	cluster     bool  // cluster-enabled
+	started     int64 // us
 	// clientLimit is maxmemory-clients in bytes, 0 for none. clientBytes is the memory of the
 	// clients, each as last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64

@@ -102,6 +102,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if c.held.closing {
 		return 0, out, reactor.Close
 	}
+	if len(in) > 0 && c.parked == nil && holds.Leads() && c.svc.heldBytes.full(c.conn) {
+		return 0, out, reactor.Park
+	}
 	if c.parked == nil {
 		c.holds = holds
 	}
@@ -366,6 +369,7 @@ func (c *Session) Closed(err error) {
 	c.mu.Unlock()
 	if c.held.on {
 		c.Unsent()
+		c.countHeld(0)
 	}
 	c.releaseMemory()
 	if f := c.follows.Load(); f != nil {

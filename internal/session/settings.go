@@ -66,6 +66,7 @@ func (s *Service) bindings() []binding {
 			return nil
 		}},
 		{[]string{"sync-timeout"}, func(c *config.Set) error { s.unsynced.Store(c.Int("sync-timeout") * 1000); return nil }},
+		{[]string{"sync-held-max"}, func(c *config.Set) error { s.heldBytes.setMax(c.Int("sync-held-max")); return nil }},
 		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
 		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
 		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},

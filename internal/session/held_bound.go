@@ -1,0 +1,78 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/oplog"
+)
+
+// heldBytes bounds the replies of all connections that wait for the group. While they have sync-held-max bytes or more, connections that
+// hold nothing read no further request: each holds one batch, so a group that does not answer would otherwise cost memory for each client.
+// A connection that holds a batch reads none anyway, and gets its reply, or UNSYNCED after sync-timeout, so that the bytes sink.
+type heldBytes struct {
+	bytes atomic.Int64
+	max   atomic.Int64 // sync-held-max; 0: no bound
+	parks atomic.Int64 // how many have been added to waiting, or are about to be
+
+	mu      sync.Mutex // guards what follows
+	waiting map[oplog.Waker]struct{}
+}
+
+// add counts n bytes more, or fewer, and wakes those that wait if there is room. It costs an atomic operation, and another one.
+func (h *heldBytes) add(n int) {
+	now := h.bytes.Add(int64(n))
+	if n < 0 && h.parks.Load() > 0 && !h.over(now) {
+		h.wake()
+	}
+}
+
+// setMax sets the bound.
+func (h *heldBytes) setMax(n int64) {
+	h.max.Store(n)
+	h.wake()
+}
+
+func (h *heldBytes) over(bytes int64) bool {
+	most := h.max.Load()
+	return most > 0 && bytes >= most
+}
+
+// full reports whether the bound is reached. If so, w is woken once when it is not any longer.
+func (h *heldBytes) full(w oplog.Waker) bool {
+	if !h.over(h.bytes.Load()) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parks.Add(1)
+	if !h.over(h.bytes.Load()) { // add may not have seen parks
+		h.parks.Add(-1)
+		return false
+	}
+	if h.waiting == nil {
+		h.waiting = map[oplog.Waker]struct{}{}
+	}
+	h.waiting[w] = struct{}{}
+	return true
+}
+
+// wake wakes all that wait. Those for which there is still no room wait again.
+func (h *heldBytes) wake() {
+	h.mu.Lock()
+	all := h.waiting
+	h.waiting = nil
+	h.parks.Store(0) // full changes it with mu held
+	h.mu.Unlock()
+	for w := range all {
+		w.Wake()
+	}
+}
+
+// countHeld says how many bytes the connection holds for the group.
+func (c *connection) countHeld(n int) {
+	if n != c.held.counted {
+		c.host.holding().add(n - c.held.counted)
+		c.held.counted = n
+	}
+}
