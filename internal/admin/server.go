@@ -47,7 +47,7 @@ type Server struct {
 	peak atomic.Int64 // of the used memory, as far as a reader has seen it
 }
 
-// GroupNumbers are what a member of a group counts.
+// GroupNumbers has what a member of a group counts.
 type GroupNumbers struct {
 	Epoch  uint64
 	InSync int   // nodes that are in sync

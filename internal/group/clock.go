@@ -27,7 +27,7 @@ type engineClock struct {
 	mu      sync.Mutex // guards writes of shift
 }
 
-// shift is what is added to the machine's time, all in us.
+// shift is added to the machine's time; all is in us.
 type shift struct {
 	since    int64 // of the machine's time
 	from, to int64 // it was from at since, and moves to to
@@ -83,10 +83,10 @@ func (c *engineClock) Offset() (lead time.Duration, steps int64) {
 	return lead - time.Duration(c.present())*time.Microsecond, steps
 }
 
-// samples is how many of the newest heartbeats tell how far a master is ahead.
+// samples is the number of newest heartbeats that tell how far a master is ahead.
 const samples = 4
 
-// difference is how far the engine of a master is ahead of this machine's time, as its heartbeats say.
+// difference has the lead of a master's engine over this machine's time, as its heartbeats say.
 type difference struct {
 	epoch  uint64 // of the master
 	n      int    // heartbeats of it

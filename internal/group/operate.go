@@ -15,7 +15,7 @@ import (
 // What operators ask of a group, by the command GROUP at a server and by Sentinel's protocol at any node. Each of them is a command of the
 // directory, which refuses what would lose an acknowledged write; RECOVER alone may lose some, and says so.
 
-// maxTries is how often a change is proposed if the shard changes meanwhile: it changes at failures and joins.
+// maxTries is the number of proposals of a change if the shard changes meanwhile: it changes at failures and joins.
 const maxTries = 5
 
 var errNotBegun = errors.New("the group has not begun yet: its first start needs all nodes")

@@ -232,8 +232,8 @@ type dueStamp struct {
 	at      int64
 }
 
-// mostStamps is how many stamps wait for the stream before them to be sent. There are four in a lease: a member that lags further behind
-// does not keep the lease anyhow.
+// mostStamps is the number of stamps that may wait for the stream before them to be sent. There are four in a lease: a member that
+// lags further behind does not keep the lease anyhow.
 const mostStamps = 8
 
 // nextStamp returns the stamp that is to be sent next. If the stream has passed its place, it goes to the end.

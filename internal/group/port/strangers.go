@@ -11,11 +11,11 @@ import (
 // for addresses of nodes: those of the list, and those at which this node has reached a node, or from which one has proved itself. The
 // latter are of nodes whose names are in the list, and of nodes that connect from elsewhere.
 const (
-	// maxPending is how many handshakes run at once. A group has fewer nodes than that by far.
+	// maxPending is the number of handshakes that may run at once. A group has fewer nodes than that by far.
 	maxPending = 64
 	// maxStrangers of them may be of other addresses than those of nodes.
 	maxStrangers = 48
-	// maxOfOne is how many handshakes of one such address run at once: a node with a new address begins calls, heartbeats and raft.
+	// maxOfOne is the number of them that one such address may have: a node with a new address begins calls, heartbeats and raft.
 	maxOfOne = 4
 	// maxKnown bounds the addresses of nodes that the port remembers. A group has at most 7 nodes.
 	maxKnown = 64
