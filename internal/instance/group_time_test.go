@@ -49,7 +49,7 @@ func startGroup(t *testing.T, ahead time.Duration) (servers [2]string, sentinel 
 			t.Fatal(err)
 		}
 		o := group.Options{Group: g, Now: func() time.Duration { return time.Since(began) }, Dir: t.TempDir(), Random: draw.Rand(t).Uint64,
-			Logger: slog.New(slog.DiscardHandler), Password: ""}
+			Logger: slog.New(slog.DiscardHandler), Bind: cfg.Bind()}
 		if i == 2 {
 			w, err := group.OpenWitness(o)
 			if err != nil {
