@@ -555,6 +555,6 @@ var leftOut = []struct{ reason, names string }{
 		"hotkeys|* latency|* memory|doctor memory|malloc-stats memory|purge memory|stats module|* slowlog|get slowlog|reset shutdown " +
 		"bgrewriteaof bgsave save lolwut"},
 	{"administration: channels", "pubsub|channels pubsub|numpat pubsub|shardchannels pubsub|shardnumsub"},
-	{"administration: a cluster", "cluster|*"},
+	{"administration: a cluster, or a group", "cluster|* group|*"},
 	{"administration: scripts", "script|debug script|flush script|kill script|show function|*"},
 }
