@@ -1,8 +1,10 @@
 package browsertest_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -240,5 +242,20 @@ func TestABarThatIsFarHigherThanTheOthersIsBroken(t *testing.T) {
 	}
 	if usual, high := bar(0), bar(30); usual < 40 || high < 1.2*usual {
 		t.Errorf("a usual bar has %v px, and the storm %v", usual, high)
+	}
+}
+
+// A command of the program that embeds the engine waits without a connection: the tile counts connections, and beside them commands.
+func TestTheTileOfTheClientsCountsCommandsThatWaitAsThese(t *testing.T) {
+	s := browsertest.Serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() { _, _ = s.Conn.Do(ctx, "BLPOP", "nothing", 0) }) // the error is that of the context
+	defer work.Wait()
+	defer cancel()
+	for lang, want := range map[string]string{"en": "Clients\n0\none blocked command", "zh-CN": "客户端\n0\n1 条阻塞的命令"} {
+		p := browsertest.Open(t, s.URL, browsertest.Options{Lang: lang})
+		p.Eventually(`$$('#screen .tiles a').some((e) => e.innerText.replace(/\n+/g, '\n') === ` + browsertest.Quote(want) + `)`)
+		p.Shot("now-blocked-" + lang)
 	}
 }
