@@ -259,3 +259,36 @@ func TestTheTileOfTheClientsCountsCommandsThatWaitAsThese(t *testing.T) {
 		p.Shot("now-blocked-" + lang)
 	}
 }
+
+// A phone has no room for the column Failed: the name has a badge where a call has failed.
+func TestAPhoneMarksTheCommandsThatHaveFailed(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "text", "a")
+	for range 2 {
+		if _, err := s.Try("INCR", "text"); err == nil {
+			t.Fatal("INCR of a text has not failed")
+		}
+	}
+	for name, x := range map[string]struct {
+		o    browsertest.Options
+		seen bool
+	}{"desktop": {}, "phone": {browsertest.Options{Width: 390, Height: 844, Mobile: true}, true}} {
+		t.Run(name, func(t *testing.T) {
+			p := browsertest.Open(t, s.URL+"#/performance", x.o)
+			p.Eventually(row("INCR"))
+			p.Eventually(row("SET"))
+			marks := `byText('#screen tbody .badge', 'failed').map((e) => text(e.closest('tr')).split(/\s/)[0] + ' ' + text(e)).join()`
+			want := ""
+			if x.seen {
+				want = "INCR 2 failed"
+			}
+			if got := p.Text(marks); got != want {
+				t.Errorf("the commands have the marks %q, want %q", got, want)
+			}
+			if over := p.Number(`((e) => e.scrollWidth - e.clientWidth)($('#screen .table'))`); over > 0 {
+				t.Errorf("the table is cut by %v px", over)
+			}
+			p.Shot("failed-" + name)
+		})
+	}
+}

@@ -21,9 +21,15 @@ export const title = 'performance.title';
 /** @param {'usec'|'each'|'p50'|'p99'|'p999'} name @param {string} label @param {Partial<Column<Row>>} [more] @returns {Column<Row>} */
 const microsColumn = (name, label, more) => column.of(name, label, (r) => r[name], { num: true, cell: (r) => micros(r[name]), ...more });
 
+/** The name of a command. A phone, which has no column for the calls that have failed, has a badge for them. @param {Row} r */
+const commandCell = (r) => [
+  h('span', { class: 'mono' }, r.name),
+  r.failed > 0 && [' ', h('span', { class: 'badge look instead' }, t('performance.failed.n', { n: r.failed }))],
+];
+
 /** @returns {Column<Row>[]} */
 const commandColumns = () => [
-  column.code('name', t('performance.command'), (r) => r.name, { wide: true }),
+  column.of('name', t('performance.command'), (r) => r.name, { wide: true, cell: commandCell }),
   column.of('rate', t('performance.rate'), (r) => r.rate, {
     num: true,
     cell: (r) => (r.rate === null ? '–' : num(r.rate, r.rate < 10 ? 1 : 0)),
