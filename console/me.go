@@ -31,7 +31,7 @@ var actions = map[string][]string{
 	"server.view": {"INFO"}, "server.kill": {"CLIENT KILL ID 1"}, "server.bgsave": {"BGSAVE"}, "server.bgrewrite": {"BGREWRITEAOF"},
 	"server.config": {"CONFIG SET a b"}, "server.rewrite": {"CONFIG REWRITE"}, "server.acl": {"ACL SETUSER u"}, "server.failover": {"FAILOVER"},
 	"server.audit": {"ACL LOG"}, "server.aclreset": {"ACL LOG RESET"}, "server.config.view": {"CONFIG GET x"}, "server.acl.view": {"ACL LIST"},
-	"server.deluser": {"ACL DELUSER u"}, "walk.use": {"SCAN 0"}, "shell.use": {"PING"},
+	"server.deluser": {"ACL DELUSER u"}, "server.promote": {"GROUP PROMOTE 1"}, "walk.use": {"SCAN 0"}, "shell.use": {"PING"},
 }
 
 // me is the response to GET api/me: the data that the pages need first.

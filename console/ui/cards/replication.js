@@ -6,7 +6,7 @@ import { card, property } from './card.js';
 import { copier, show, text } from '../lib/bytes.js';
 import { t, num, percent, size, span } from '../lib/i18n.js';
 
-/** @import { Child, Ctx, MasterRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
+/** @import { Child, Ctx, MasterRow, MemberRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
 
 /** A replica that has not acknowledged for longer needs a look, s. */
 const SILENT = 10;
@@ -107,13 +107,28 @@ function firstReplica(ctx, port) {
   );
 }
 
+/** What a member knows of its group. @param {MemberRow} g @returns {Child[]} */
+const memberProperties = (g) => [
+  property(t('group.state'), t('group.state.' + g.state)),
+  g.node > 0 && property(t('group.node'), t(g.isIn ? 'group.node.in' : 'group.node.out', { n: g.node }), g.isIn ? '' : 'look'),
+  g.writable === false && property(t('group.writes'), t('group.writes.refused'), 'bad'),
+  g.lease === false && property(t('group.reads'), t('group.reads.wait'), 'bad'),
+  property(t('group.master'), g.master || '–'),
+  property(t('group.epoch'), num(g.epoch)),
+  property(t('group.insync'), num(g.inSync), g.inSync > g.k ? '' : 'bad'),
+  property(t('group.k'), num(g.k)),
+  property(t('group.leader'), g.leader || '–'),
+  g.voters > 0 && property(t('group.voters'), num(g.voters)),
+  g.losses > 0 && property(t('group.losses'), num(g.losses), 'look'),
+];
+
 /** @param {Ctx} ctx @param {ReplicationAnswer} a @returns {Child[]} */
 function properties(ctx, a) {
   const { backlog: b, replicas } = a,
     online = replicas.filter((r) => r.state === 'online'),
     even = online.filter((r) => r.behind === '0');
   return [
-    !a.master && !replicas.length && firstReplica(ctx, a.port),
+    a.group ? memberProperties(a.group) : !a.master && !replicas.length && firstReplica(ctx, a.port),
     property(t('repl.offset'), num(a.offset)),
     online.length > 0 && property(t('repl.wait'), num(even.length) + ' / ' + num(online.length)),
     b && property(t('repl.backlog'), b.on ? t('repl.backlog.of', { size: size(b.len), max: size(b.size) }) : t('server.off')),
@@ -125,33 +140,46 @@ function properties(ctx, a) {
   ];
 }
 
+/** The button that hands over to a replica. A member of a group refuses that command. @param {Ctx} ctx @param {() => unknown} after */
+const failover = (ctx, after) =>
+  commandButton(ctx, 'server.failover', t('server.failover'), () => ['FAILOVER'], after, { danger: true, text: t('repl.failover.text') });
+
+/** The button that makes a node of the group its master. @param {Ctx} ctx @param {number} n @param {() => unknown} after */
+const promote = (ctx, n, after) =>
+  commandButton(ctx, 'server.promote', t('server.promote', { n }), () => ['GROUP', 'PROMOTE', n], after, {
+    danger: true,
+    text: t('group.promote.text', { n }),
+  });
+
+/** The buttons of the card. They stay while what they offer does. @param {Ctx} ctx @param {() => unknown} after */
+function changes(ctx, after) {
+  const el = h('span', { class: 'row' });
+  let shown = '';
+  return {
+    el,
+    /** @param {ReplicationAnswer} a */
+    set(a) {
+      const offered = a.group?.next ?? a.replicas.some((r) => r.state === 'online');
+      if (JSON.stringify(offered) === shown) return;
+      shown = JSON.stringify(offered);
+      fill(el, Array.isArray(offered) ? offered.map((n) => promote(ctx, n, after)) : offered && failover(ctx, after));
+    },
+  };
+}
+
 /** @param {Ctx} ctx */
 export function replication(ctx) {
   const flow = h('div', { class: 'flow' }),
     facts = h('dl', { class: 'facts' }),
-    tools = h(
-      'span',
-      null,
-      commandButton(
-        ctx,
-        'server.failover',
-        t('server.failover'),
-        () => ['FAILOVER'],
-        () => again(),
-        {
-          danger: true,
-          text: t('repl.failover.text'),
-        },
-      ),
-    );
+    tools = changes(ctx, () => again());
   const { el, again } = card(ctx, {
     title: t('repl.title'),
     ms: 2000,
-    tools,
+    tools: tools.el,
     body: [flow, facts],
     read: async () => {
       const a = await get('replication', {}, ctx.stop);
-      tools.hidden = !a.replicas.some((r) => r.state === 'online');
+      tools.set(a);
       fill(flow, a.role && picture(a));
       fill(facts, a.role && properties(ctx, a));
       return a.denied;

@@ -508,6 +508,22 @@ export interface Me {
   need: Record<string, string>; // for the actions that the user may not do: the rule that would allow it
 }
 
+export interface MemberRow {
+  state: string;
+  node: number; // this one; 0 before it is registered
+  isIn: boolean; // this node is in sync
+  epoch: number; // each promotion raises it
+  master: number; // 0: there was none yet
+  inSync: number; // how many nodes are in sync, the master among them
+  k: number; // how many replicas must be
+  leader: number; // the node that leads the directory, 0: this one knows none
+  voters: number; // 0: this node has not loaded its data yet
+  losses: number; // how often an operator has accepted a loss
+  next: number[]; // the nodes that GROUP PROMOTE can make the master
+  writable?: boolean;
+  lease?: boolean;
+}
+
 export interface PendingRow {
   id: string;
   consumer: B;
@@ -601,6 +617,7 @@ export interface ReplicationAnswer {
   backlog?: Backlog;
   master: MasterRow | null;
   replicas: ReplicaRow[];
+  group?: MemberRow; // of a member of a group
   full: number;
   partial: number;
   partialRefused: number;
