@@ -61,3 +61,25 @@ func TestAReplicaOffersTheNodesInSync(t *testing.T) {
 		t.Errorf("a replica has %+v", g)
 	}
 }
+
+func TestNowNamesAGroupThatRefusesWrites(t *testing.T) {
+	b := newBench(t, Options{})
+	codes := func() (all []string) {
+		b.hub.tick()
+		for _, a := range b.hub.latest.Attention {
+			all = append(all, a.Code)
+		}
+		return all
+	}
+	if got := codes(); slices.Contains(got, "group") {
+		t.Errorf("without a group: %q", got)
+	}
+	b.svc.JoinGroup(leader{writable: true})
+	if got := codes(); slices.Contains(got, "group") {
+		t.Errorf("while the group takes writes: %q", got)
+	}
+	b.svc.JoinGroup(leader{})
+	if got := codes(); !slices.Contains(got, "group") {
+		t.Errorf("while the group refuses writes: %q", got)
+	}
+}

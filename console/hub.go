@@ -155,6 +155,7 @@ func (h *hub) tick() bool {
 		return len(h.streams) > 0
 	}
 	now := readMeter(h.meter, h.clock.Micros())
+	now.readGroup(h.svc.Admin().Host)
 	s := sampleOf(h.svc.DB, now, h.last)
 	h.minute = append(h.minute, now.tally())
 	old := slices.IndexFunc(h.minute, func(t tally) bool { return now.at-t.at <= attendSpan })

@@ -188,7 +188,8 @@ func TestTheWorstConcernsOfAKindAreTold(t *testing.T) {
 }
 
 func TestEachConcernHasAText(t *testing.T) {
-	now := &reading{value: map[string]float64{"redis_rdb_last_bgsave_status": 0, "redis_aof_enabled": 1, "ebb_script_overdue": 1}, at: 60e6}
+	now := &reading{value: map[string]float64{"redis_rdb_last_bgsave_status": 0, "redis_aof_enabled": 1, "ebb_script_overdue": 1},
+		barred: true, at: 60e6}
 	before := tally{at: 1, backlog: true}
 	after := tally{at: 60e6, backlog: true}
 	for i := range events {
@@ -198,7 +199,7 @@ func TestEachConcernHasAText(t *testing.T) {
 	for _, a := range attend(&sample{Backlog: 1, Mem: 95, MemMax: 100, Role: "replica", Link: "down"}, now, []tally{before, after}) {
 		codes[a.Code] = true
 	}
-	for _, code := range []string{"backlog", "save", "aof", "replica", "memory", "script", "leases", "acl"} {
+	for _, code := range []string{"backlog", "save", "aof", "replica", "group", "memory", "script", "leases", "acl"} {
 		if !codes[code] {
 			t.Errorf("attend does not say %s", code)
 		}

@@ -80,6 +80,7 @@ type reading struct {
 	took   map[float64]uint64 // commands by the upper bounds of their durations, us
 	late   map[float64]uint64 // expirations by the upper bounds of their lag, s
 	filled []int              // the databases that have keys
+	barred bool               // the server is the master of a group, and refuses writes
 }
 
 // The decisions of all limiters.
@@ -138,6 +139,16 @@ func readMeter(m *admin.Meter, now int64) *reading {
 		}
 	})
 	return r
+}
+
+// readGroup reads what a member knows of its group.
+func (r *reading) readGroup(h admin.Host) {
+	h.InfoGroup(func(name string, value any) {
+		if name == "group_writable" { // of a master alone
+			writable, _ := value.(bool)
+			r.barred = !writable
+		}
+	})
 }
 
 // databaseOf returns the number of the database that the labels of a metric name: db, db7.
@@ -280,6 +291,7 @@ func attend(s *sample, now *reading, minute []tally) []attention {
 	add(v("redis_rdb_last_bgsave_status") == 0, "save", "act", 1, "server", "the last snapshot could not be written")
 	add(v("redis_aof_enabled") == 1 && v("redis_aof_last_write_status") == 0, "aof", "act", 1, "server", "the append-only file cannot be written")
 	add(s.Role == "replica" && s.Link == "down", "replica", "act", s.ReplLag, "server", "the link to the master is down")
+	add(now.barred, "group", "act", 1, "server", "the master of the group refuses writes: NOREPLICAS")
 	data := s.Mem - v("redis_mem_not_counted_for_eviction_bytes") // the limit does not count the rest
 	add(s.MemMax > 0 && data > 0.9*s.MemMax, "memory", "act", 100*data/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
 	add(v("ebb_script_overdue") > 0, "script", "act", 1, "performance", "a script runs for longer than the server allows")

@@ -59,6 +59,8 @@ func TestAMemberOfAGroupOffersPromoteInThePlaceOfFailover(t *testing.T) {
 	p.Click(button(promote))
 	p.Eventually(`text('dialog[open] pre.command') === 'GROUP PROMOTE 3'`)
 	p.Press(kb.Escape)
+	p.Screen("now")
+	p.Eventually(`text('#screen .attention').includes('NOREPLICAS')`)
 
 	s.Do("ACL", "SETUSER", "default", "-group|promote")
 	q := browsertest.Open(t, s.URL+"#/server", browsertest.Options{Width: 390, Height: 844, Mobile: true, Lang: "zh-CN"})
