@@ -22,8 +22,8 @@ func (s *Set) Unite(img []byte) error {
 	}
 	return Walk(img, func(op Op) {
 		if op.Value > 0 {
-			for i := op.First; i < op.First+op.Len; i++ {
-				s[i] = max(s[i], op.Value)
+			for i, v := range s[op.First : op.First+op.Len] {
+				s[op.First+i] = max(v, op.Value)
 			}
 		}
 	})
@@ -52,10 +52,20 @@ func (s *Set) RaiseAll(img []byte, limit int) ([]byte, error) {
 // Count estimates how many different elements were added to the sketches that
 // are united in the set. O(registers).
 func (s *Set) Count() uint64 {
-	var h histogram
-	for _, v := range s {
-		h[v&registerMax]++
+	var h, odd histogram
+	for i := 0; i < len(s); i += 8 {
+		w := binary.LittleEndian.Uint64(s[i:])
+		if w == 0 { // most words, if the sketches are sparse
+			h[0] += 8
+			continue
+		}
+		for range 4 {
+			h[w&registerMax]++
+			odd[w>>8&registerMax]++
+			w >>= 16
+		}
 	}
+	h.add(&odd)
 	return h.estimate()
 }
 
@@ -72,16 +82,33 @@ func Count(img []byte) (uint64, error) {
 				w >>= 2 * registerBits
 			}
 		})
-		for i, n := range odd {
-			h[i] += n
-		}
+		h.add(&odd)
 		return h.estimate(), nil
 	}
-	err := Walk(img, func(op Op) { h[op.Value] += int32(op.Len) })
-	if err != nil {
-		return 0, err
+	if !h.sparse(img[HeaderSize:]) {
+		return 0, ErrCorrupt
 	}
 	return h.estimate(), nil
+}
+
+// sparse adds the registers of opcodes, and reports whether they are 16384.
+func (h *histogram) sparse(ops []byte) bool {
+	at := 0
+	for i := 0; i < len(ops); i++ {
+		b := ops[i]
+		n := int(lengths[b])
+		if n > Registers { // an XZERO
+			var size int
+			if _, n, size = decode(ops[i:]); size == 0 {
+				return false
+			}
+			i++
+		}
+		value := (b>>2&(sparseMax-1) + 1) & -(b >> 7) // 0 unless it is a VAL; a branch would be mispredicted often
+		h[value] += int32(n)
+		at += n
+	}
+	return at == Registers
 }
 
 // eachGroup calls visit for every eight registers of a dense image, which lie in
@@ -97,6 +124,13 @@ func eachGroup(regs []byte, visit func(i int, w uint64)) {
 
 // histogram counts the registers with each value.
 type histogram [registerMax + 1]int32
+
+// add adds the counts of another histogram.
+func (h *histogram) add(o *histogram) {
+	for i, n := range o {
+		h[i] += n
+	}
+}
 
 // estimate is the estimator of Otmar Ertl, "New cardinality estimation
 // algorithms for HyperLogLog sketches" (arXiv:1702.01284), algorithm 6: it needs
