@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -174,6 +175,12 @@ func findBit(b []byte, bit int, first, last byte) int64 {
 		return at(0, c)
 	}
 	i, skip := 1, -uint64(flip&1)
+	for ; i+32 <= end; i += 32 {
+		v, le := (*[32]byte)(b[i:]), binary.LittleEndian
+		if le.Uint64(v[:])^skip|le.Uint64(v[8:])^skip|le.Uint64(v[16:])^skip|le.Uint64(v[24:])^skip != 0 {
+			break
+		}
+	}
 	for ; i+8 <= end; i += 8 {
 		if w := binary.BigEndian.Uint64(b[i:]) ^ skip; w != 0 {
 			return int64(i)*8 + int64(bits.LeadingZeros64(w))
@@ -264,40 +271,47 @@ func combine(o BitOperation, dst []byte, srcs [][]byte) {
 	}
 }
 
+// combineInto computes an operation over d and s, which are of one length, into d.
 func combineInto(o BitOperation, d, s []byte) {
 	le := binary.LittleEndian
-	i := 0
 	switch o {
 	case BitAnd:
-		for ; i+8 <= len(d) && i+8 <= len(s); i += 8 {
-			le.PutUint64(d[i:], le.Uint64(d[i:])&le.Uint64(s[i:]))
+		for ; len(d) >= 32; d, s = d[32:], s[32:] {
+			x, y := (*[32]byte)(d), (*[32]byte)(s)
+			le.PutUint64(x[:], le.Uint64(x[:])&le.Uint64(y[:]))
+			le.PutUint64(x[8:], le.Uint64(x[8:])&le.Uint64(y[8:]))
+			le.PutUint64(x[16:], le.Uint64(x[16:])&le.Uint64(y[16:]))
+			le.PutUint64(x[24:], le.Uint64(x[24:])&le.Uint64(y[24:]))
 		}
-		for ; i < len(d); i++ {
-			d[i] &= s[i]
+		for i, c := range s {
+			d[i] &= c
 		}
 	case BitOr:
-		for ; i+8 <= len(d) && i+8 <= len(s); i += 8 {
-			le.PutUint64(d[i:], le.Uint64(d[i:])|le.Uint64(s[i:]))
+		for ; len(d) >= 32; d, s = d[32:], s[32:] {
+			x, y := (*[32]byte)(d), (*[32]byte)(s)
+			le.PutUint64(x[:], le.Uint64(x[:])|le.Uint64(y[:]))
+			le.PutUint64(x[8:], le.Uint64(x[8:])|le.Uint64(y[8:]))
+			le.PutUint64(x[16:], le.Uint64(x[16:])|le.Uint64(y[16:]))
+			le.PutUint64(x[24:], le.Uint64(x[24:])|le.Uint64(y[24:]))
 		}
-		for ; i < len(d); i++ {
-			d[i] |= s[i]
+		for i, c := range s {
+			d[i] |= c
 		}
 	case BitXor:
-		for ; i+8 <= len(d) && i+8 <= len(s); i += 8 {
-			le.PutUint64(d[i:], le.Uint64(d[i:])^le.Uint64(s[i:]))
-		}
-		for ; i < len(d); i++ {
-			d[i] ^= s[i]
-		}
+		subtle.XORBytes(d, d, s)
 	}
 }
 
 func invert(d []byte) {
-	i := 0
-	for ; i+8 <= len(d); i += 8 {
-		binary.LittleEndian.PutUint64(d[i:], ^binary.LittleEndian.Uint64(d[i:]))
+	le := binary.LittleEndian
+	for ; len(d) >= 32; d = d[32:] {
+		x := (*[32]byte)(d)
+		le.PutUint64(x[:], ^le.Uint64(x[:]))
+		le.PutUint64(x[8:], ^le.Uint64(x[8:]))
+		le.PutUint64(x[16:], ^le.Uint64(x[16:]))
+		le.PutUint64(x[24:], ^le.Uint64(x[24:]))
 	}
-	for ; i < len(d); i++ {
+	for i := range d {
 		d[i] = ^d[i]
 	}
 }
