@@ -25,19 +25,22 @@ var multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "
 func (s *Server) Info(tx *engine.Tx, now int64, wanted map[string]bool) string {
 	all := wanted["all"] || wanted["everything"]
 	def := wanted["default"] || len(wanted) == 0
-	i := info{tx: tx, svc: s, now: now}
+	i := info{tx: tx, svc: s, now: now, b: make([]byte, 0, infoBytes)}
 	for _, s := range infoSections {
 		if !wanted[s.name] && !all && (s.extra || !def) {
 			continue
 		}
-		if i.b.Len() > 0 {
-			i.b.WriteString("\r\n")
+		if len(i.b) > 0 {
+			i.b = append(i.b, "\r\n"...)
 		}
-		i.b.WriteString("# " + infoTitle(s.name) + "\r\n")
+		i.b = append(append(append(i.b, "# "...), infoTitle(s.name)...), "\r\n"...)
 		s.write(&i)
 	}
-	return i.b.String()
+	return string(i.b)
 }
+
+// infoBytes is the length of INFO by default, without commands and errors, rounded up.
+const infoBytes = 8 << 10
 
 // infoSections are the sections in the order in which they are shown.
 var infoSections = []struct {
@@ -71,7 +74,7 @@ type info struct {
 	tx  *engine.Tx // nil if the numbers of the engine come from survey
 	svc *Server
 	now int64 // us
-	b   strings.Builder
+	b   []byte
 
 	survey *engine.Survey
 	visit  func(name string, value any) // if not nil, called for each line instead of writing it
@@ -91,21 +94,20 @@ func (i *info) put(name string, value any) {
 		i.visit(name, value)
 		return
 	}
-	i.b.WriteString(name)
-	i.b.WriteByte(':')
+	b := append(append(i.b, name...), ':')
 	switch v := value.(type) {
 	case string:
-		i.b.WriteString(cleantext.Line(v, maxInfoText))
+		b = append(b, cleantext.Line(v, maxInfoText)...)
 	case int:
-		i.b.WriteString(strconv.Itoa(v))
+		b = strconv.AppendInt(b, int64(v), 10)
 	case int64:
-		i.b.WriteString(strconv.FormatInt(v, 10))
+		b = strconv.AppendInt(b, v, 10)
 	case float64:
-		i.b.WriteString(strconv.FormatFloat(v, 'f', 2, 64))
+		b = strconv.AppendFloat(b, v, 'f', 2, 64)
 	case bool:
-		i.b.WriteString(strconv.FormatInt(int64(number(v)), 10))
+		b = strconv.AppendInt(b, int64(number(v)), 10)
 	}
-	i.b.WriteString("\r\n")
+	i.b = append(b, "\r\n"...)
 }
 
 // zeros writes lines of fields that are always 0 in ebb.
@@ -261,7 +263,7 @@ func (i *info) memory() {
 	i.put("allocator_allocated", m.Used)
 	i.put("allocator_active", m.Held)
 	i.put("allocator_resident", m.Held+m.Idle)
-	i.bytes("total_system_memory", system.Memory())
+	i.bytes("total_system_memory", i.svc.process.read(i.svc.DB.Clock().Micros()).machine)
 	scripts := i.svc.Scripts.Stats()
 	i.put("used_memory_lua", scripts.ScriptHeap)
 	i.put("used_memory_vm_eval", scripts.ScriptHeap)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"runtime/metrics"
+	"sync"
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/system"
@@ -62,11 +63,40 @@ func (s *Server) settle(m *Memory) {
 	held, idle := s.DB.HeldMemory()
 	m.Held, m.Idle = int64(held), int64(idle)
 	m.Clients = s.Host.ClientMemory()
-	heap, total := goMemory()
-	m.Heap = heap
-	if m.RSS = system.ResidentMemory(); m.RSS == 0 {
-		m.RSS = total + m.Held + m.Idle
+	p := s.process.read(s.DB.Clock().Micros())
+	m.Heap = p.heap
+	if m.RSS = p.resident; m.RSS == 0 {
+		m.RSS = p.total + m.Held + m.Idle
 	}
+}
+
+// processEvery is the time, in us, for which what the system and the runtime say about memory stands. Asking them takes
+// longer than all else that INFO does, and Redis asks as often.
+const processEvery = 100 * 1000
+
+type processMemory struct {
+	mu sync.Mutex // guards what follows
+	at int64      // the instant, in us, at which the numbers were read
+	processNumbers
+}
+
+// processNumbers are numbers of bytes.
+type processNumbers struct {
+	machine  int64 // what the process may have
+	resident int64 // 0: not known
+	heap     int64 // Go's objects
+	total    int64 // all that Go took from the system
+}
+
+// read returns the numbers, which at the instant now, in us, are younger than processEvery.
+func (p *processMemory) read(now int64) processNumbers {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := now - p.at; d < 0 || d >= processEvery {
+		p.at, p.machine, p.resident = now, system.Memory(), system.ResidentMemory()
+		p.heap, p.total = goMemory()
+	}
+	return p.processNumbers
 }
 
 // goMemory returns the bytes of Go's objects, and of all that Go took from the system.

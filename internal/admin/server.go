@@ -44,7 +44,8 @@ type Server struct {
 	surveying sync.Once
 	surveyor  *engine.Surveyor // set by surveying
 
-	peak atomic.Int64 // of the used memory, as far as a reader has seen it
+	peak    atomic.Int64 // of the used memory, as far as a reader has seen it
+	process processMemory
 }
 
 // GroupNumbers has what a member of a group counts.

@@ -18,12 +18,25 @@ func Line(text string, limit int) string {
 			text = text[:len(text)-1] // the cut was within a character
 		}
 	}
+	if plain(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return '_'
 		}
 		return r
 	}, text)
+}
+
+// plain reports whether a text has only printable characters of ASCII.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // lastRuneWhole reports whether the text does not end within a character. A byte that begins no character is whole.

@@ -201,10 +201,13 @@ func (h *Histogram) record(us int64) {
 }
 
 func (h *Histogram) add(o *Histogram) {
+	if o.Count == 0 {
+		return
+	}
 	h.Count += o.Count
 	h.Sum += o.Sum
 	h.Max = max(h.Max, o.Max)
-	for i, n := range o.bins {
+	for i, n := range o.bins[:histBin(o.Max)+1] {
 		h.bins[i] += n
 	}
 }
