@@ -26,10 +26,19 @@ func match[P, S string | []byte](p P, s S, how byte) bool {
 	i, j := 0, 0
 	starI, starJ := -1, 0
 	for j < len(s) {
-		if i < len(p) && p[i] == '*' {
-			starI, starJ = i, j
-			i++
-			continue
+		if i < len(p) {
+			switch c := p[i]; {
+			case c == '*':
+				if rest := p[i+1:]; how&folded == 0 && plain(rest) {
+					return len(rest) <= len(s)-j && ends(s[j:], rest)
+				}
+				starI, starJ = i, j
+				i++
+				continue
+			case c == s[j] && !special(c):
+				i, j = i+1, j+1
+				continue
+			}
 		}
 		if n := one(p, i, s[j], how); n > 0 {
 			i, j = i+n, j+1
@@ -45,6 +54,30 @@ func match[P, S string | []byte](p P, s S, how byte) bool {
 		i++
 	}
 	return i == len(p)
+}
+
+// special reports whether a byte of a pattern may have a meaning of its own.
+func special(c byte) bool { return c == '*' || c == '?' || c == '[' || c == '\\' || c == setMark }
+
+// plain reports whether no byte of a pattern is special.
+func plain[P string | []byte](p P) bool {
+	for i := range len(p) {
+		if special(p[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ends reports whether s, which is not shorter, ends with p.
+func ends[P, S string | []byte](s S, p P) bool {
+	at := len(s) - len(p)
+	for i := range len(p) {
+		if s[at+i] != p[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // one matches a byte against the element of the pattern at i and returns the
