@@ -158,20 +158,17 @@ func (l *List) PushFront(elem []byte, deadline int64) bool { return l.push(true,
 func (l *List) PushBack(elem []byte, deadline int64) bool { return l.push(false, elem, deadline) }
 
 func (l *List) push(front bool, elem []byte, deadline int64) bool {
-	c := packed.Encode(elem)
-	if 1+c.Size(deadline) > l.limit {
+	var ch packed.Change
+	ch.Put(elem, deadline)
+	size := 1 + ch.Grow()
+	if size > l.limit {
 		g, e := l.edge(front)
 		return l.insertBig(g, e, elem, deadline)
 	}
 	if l.blocks > 0 {
 		g, e := l.end(front)
 		if ent := l.at(g, e); !ent.big() && int(ent.count) < l.items {
-			r := l.run(ent)
-			it := r.Iter(0)
-			if !front {
-				it = r.IterBack(0)
-			}
-			ch := it.Insert(c, deadline)
+			ch.PlaceAt(l.run(ent), front)
 			if l.apply(ent, &ch, l.endSlack(ent, front)) {
 				l.add(g, e, 1, deadline)
 				return true
@@ -180,7 +177,7 @@ func (l *List) push(front bool, elem []byte, deadline int64) bool {
 		l.shrink(l.at(g, e))
 	}
 	g, e := l.edge(front)
-	return l.insertBlock(g, e, l.firstSize(c.Size(deadline)), front, c, deadline)
+	return l.insertBlock(g, e, l.firstSize(size-1), front, packed.Encode(elem), deadline)
 }
 
 // firstSize returns the size of a new block at an end. It is small while the list is small, so that

@@ -67,55 +67,70 @@ type Cell struct {
 }
 
 // Encode returns the canonical cell of s.
-func Encode(s []byte) Cell {
+func Encode(s []byte) (c Cell) {
+	c.Set(s)
+	return c
+}
+
+// Set makes c the canonical cell of s. It is faster than Encode, because it does not copy a cell: a processor waits when it
+// copies memory that was just written in smaller parts.
+func (c *Cell) Set(s []byte) {
 	if v, ok := ParseInt(s); ok {
-		return encodeInt(v)
+		c.setInt(v)
+		return
 	}
+	c.s = s
 	switch n := len(s); {
 	case n == 0:
-		return Cell{s: s}
+		c.code, c.n, c.end = 0, 0, 0
 	case n <= maxShort:
-		return Cell{code: uint8(n), n: n, s: s, end: s[n-1]}
+		c.code, c.n, c.end = uint8(n), n, s[n-1]
 	case n < 1<<8:
-		return Cell{code: codeStr8, n: n + 2, s: s, end: uint8(n)}
+		c.code, c.n, c.end = codeStr8, n+2, uint8(n)
 	case n < 1<<16:
-		return Cell{code: codeStr16, n: n + 4, s: s, end: uint8(n >> 8)}
+		c.code, c.n, c.end = codeStr16, n+4, uint8(n>>8)
 	default:
-		return Cell{code: codeStr32, n: n + 8, s: s, end: uint8(n >> 24)}
+		c.code, c.n, c.end = codeStr32, n+8, uint8(n>>24)
 	}
 }
 
-// EncodeScore returns the canonical cell of a score: an integer if the score is one (but not -0),
-// else four bytes if they represent it exactly, else eight.
-func EncodeScore(f float64) Cell {
+// setScore makes c the canonical cell of a score: an integer if the score is one (but not -0), else four bytes if they
+// represent it exactly, else eight.
+func (c *Cell) setScore(f float64) {
 	const exact = 1 << 53
 	if f >= -exact && f <= exact && f == math.Trunc(f) && !(f == 0 && math.Signbit(f)) {
-		return encodeInt(int64(f))
+		c.setInt(int64(f))
+		return
 	}
+	c.s, c.end = nil, 0
 	if g := float32(f); float64(g) == f {
-		return Cell{code: codeFlt32, n: 4, v: int64(math.Float32bits(g))}
+		c.code, c.n, c.v = codeFlt32, 4, int64(math.Float32bits(g))
+		return
 	}
-	return Cell{code: codeFlt64, n: 8, v: int64(math.Float64bits(f))}
+	c.code, c.n, c.v = codeFlt64, 8, int64(math.Float64bits(f))
 }
 
-func encodeInt(v int64) Cell {
-	code := uint8(codeInt64)
+func (c *Cell) setInt(v int64) {
+	c.s, c.v = nil, v
 	switch {
 	case v >= 0 && v <= maxImm:
-		return Cell{code: codeImm + uint8(v), v: v}
+		c.code, c.n, c.end = codeImm+uint8(v), 0, 0
+		return
 	case v == int64(int8(v)):
-		code = codeInt8
+		c.code = codeInt8
 	case v == int64(int16(v)):
-		code = codeInt16
+		c.code = codeInt16
 	case v == v<<40>>40:
-		code = codeInt24
+		c.code = codeInt24
 	case v == int64(int32(v)):
-		code = codeInt32
+		c.code = codeInt32
 	case v == v<<16>>16:
-		code = codeInt48
+		c.code = codeInt48
+	default:
+		c.code = codeInt64
 	}
-	n := int(fixed[code-codeInt8])
-	return Cell{code: code, n: n, v: v, end: uint8(v >> (8*n - 8))}
+	c.n = int(fixed[c.code-codeInt8])
+	c.end = uint8(v >> (8*c.n - 8))
 }
 
 // Size returns the bytes that the cell adds to a run, including its separator.

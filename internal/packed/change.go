@@ -62,6 +62,21 @@ func (ch *Change) stampAt(r Run, at At, deadline int64) {
 	}
 }
 
+// Put makes the change insert an item of one cell, which is not yet placed.
+func (ch *Change) Put(elem []byte, deadline int64) {
+	ch.cells[0].Set(elem)
+	ch.n, ch.deadline = 1, deadline
+}
+
+// PlaceAt places an item of Put at an end of a run: before all items if front is set, else after them.
+func (ch *Change) PlaceAt(r Run, front bool) {
+	if front {
+		ch.between(0, 0, r[0])
+		return
+	}
+	ch.between(len(r)-1, r[len(r)-1], 0)
+}
+
 func (ch *Change) set(c *Cell, deadline int64) {
 	ch.cells[0], ch.n, ch.deadline = *c, 1, deadline
 }

@@ -58,7 +58,9 @@ func (e *Edit) Apply(dst []byte) Packed {
 // PutField plans to set a hash's field to value, with a deadline, none (0) or Keep, and returns the
 // state of the field before. The caller ensures that the hash does not exceed MaxItems.
 func (p Packed) PutField(field, value []byte, deadline, now int64) (e Edit, state State) {
-	k, v := Encode(field), Encode(value)
+	var k, v Cell
+	k.Set(field)
+	v.Set(value)
 	at, state := p.lookup(&k, now)
 	deadline = p.resolve(at, state, deadline)
 	p.edit(&e, at, state, deadline)
@@ -75,7 +77,8 @@ func (p Packed) PutField(field, value []byte, deadline, now int64) (e Edit, stat
 // PutMember plans to add a member to a set, or to change the deadline of an existing one, and
 // returns the state of the member before.
 func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state State) {
-	c := Encode(member)
+	var c Cell
+	c.Set(member)
 	at, state := p.lookup(&c, now)
 	deadline = p.resolve(at, state, deadline)
 	p.edit(&e, at, state, deadline)
@@ -92,7 +95,9 @@ func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state Sta
 // PutScore plans to add a member to a sorted set, or to change the score and the deadline of an
 // existing one, and returns the state of the member before. score is not NaN.
 func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e Edit, state State) {
-	c, v := Encode(member), EncodeScore(score)
+	var c, v Cell
+	c.Set(member)
+	v.setScore(score)
 	at, state := p.lookup(&c, now)
 	deadline = p.resolve(at, state, deadline)
 	p.edit(&e, at, state, deadline)
@@ -111,21 +116,42 @@ func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e E
 // AppendField adds a new field without a deadline. Like append, it moves p only if its capacity is
 // too small. O(1).
 func (p Packed) AppendField(field, value []byte) Packed {
-	k, v := Encode(field), Encode(value)
+	var k, v Cell
+	k.Set(field)
+	v.Set(value)
 	return p.extend(&k, &v)
 }
 
 // AppendScore adds a new member, which belongs after all others, to a sorted set, as AppendField
 // does. score is not NaN. O(1).
 func (p Packed) AppendScore(member []byte, score float64) Packed {
-	k, v := Encode(member), EncodeScore(score)
+	var k, v Cell
+	k.Set(member)
+	v.setScore(score)
 	return p.extend(&k, &v)
 }
 
 // Append adds an element to a list, or a new member to a set, as AppendField does. O(1).
 func (p Packed) Append(elem []byte) Packed {
-	c := Encode(elem)
+	var c Cell
+	c.Set(elem)
 	return p.extend(&c, nil)
+}
+
+// Follows reports whether an item with this member and score belongs after all items of a sorted set. O(1).
+func (p Packed) Follows(member []byte, score float64) bool {
+	r := p.run()
+	at := At{end: len(r) - 1, vtag: r[len(r)-1]}
+	if at.end == 0 {
+		return true
+	}
+	at.val = at.end - 1 - r.sizeBack(at.end, at.vtag)
+	if last := r.Score(at); last != score {
+		return last < score
+	}
+	at.tag = r[at.val] ^ at.vtag
+	at.off = at.val - 1 - r.sizeBack(at.val, at.tag)
+	return r.Key(at).Compare(member) < 0
 }
 
 // extend appends the cells of an item; v may be nil.
@@ -154,12 +180,11 @@ func (p Packed) extend(k, v *Cell) Packed {
 func (p Packed) place(ch *Change, member []byte, score float64, skip At) {
 	r, prev := p.run(), uint8(0)
 	for it := p.Iter(0); it.Next(); {
-		at := it.cur
-		if at == skip {
+		at := &it.cur
+		if *at == skip {
 			continue
 		}
-		s := r.Score(at)
-		if s > score || s == score && r.Key(at).Compare(member) > 0 {
+		if s := it.Score(); s > score || s == score && it.Key().Compare(member) > 0 {
 			off := at.off
 			if skip.end != 0 && skip.off < off {
 				off -= skip.Size()
@@ -270,7 +295,7 @@ func (p Packed) Reap(now int64, fire func(at At)) Packed {
 
 // lookup returns the item stored under c.
 func (p Packed) lookup(c *Cell, now int64) (At, State) {
-	at, ok := p.run().find(c, p.pair())
+	at, _, ok := p.run().find(c, p.pair())
 	switch {
 	case !ok:
 		return At{}, Absent
@@ -316,7 +341,8 @@ func (p Packed) insert(it *Iter, elem []byte, deadline int64) (e Edit) {
 		deadline = 0
 	}
 	p.edit(&e, At{}, Absent, deadline)
-	e.ch = it.Insert(Encode(elem), deadline)
+	e.ch.between(it.off, it.prev, it.run[it.off]^it.prev)
+	e.ch.Put(elem, deadline)
 	e.sized()
 	return e
 }

@@ -86,25 +86,41 @@ func (it *Iter) At() At { return it.cur }
 // Key returns the field, member or element passed last. It aliases the
 // container.
 func (it *Iter) Key() Str {
-	if at := &it.cur; at.tag <= maxShort && at.val == 0 {
-		return Str{B: it.run[at.off+1 : at.end : at.end]}
+	if at := &it.cur; at.tag <= maxShort {
+		end := at.off + 1 + int(at.tag)
+		return Str{B: it.run[at.off+1 : end : end]}
 	}
 	return it.run.Key(it.cur)
 }
 
 // Value returns the hash value of the item passed last. It aliases the
 // container.
-func (it *Iter) Value() Str { return it.run.Value(it.cur) }
+func (it *Iter) Value() Str {
+	if at := &it.cur; at.vtag <= maxShort {
+		return Str{B: it.run[at.val+1 : at.end : at.end]}
+	}
+	return it.run.Value(it.cur)
+}
 
 // Score returns the score of the item passed last.
-func (it *Iter) Score() float64 { return it.run.Score(it.cur) }
+func (it *Iter) Score() float64 {
+	if tag := it.cur.vtag; tag >= codeImm {
+		return float64(tag - codeImm)
+	}
+	return it.run.Score(it.cur)
+}
 
 // Deadline returns the deadline of the item passed last, or 0.
-func (it *Iter) Deadline() int64 { return it.run.Deadline(it.cur) }
+func (it *Iter) Deadline() int64 {
+	if it.cur.tag&tagTimed == 0 {
+		return 0
+	}
+	return it.run.Deadline(it.cur)
+}
 
 // Equal reports whether the key of the item passed last is c. It is cheaper
 // than comparing Key.
-func (it *Iter) Equal(c *Cell) bool { return it.run.equal(it.cur, c) }
+func (it *Iter) Equal(c *Cell) bool { return it.cur.tag&^tagTimed == c.code && it.run.equal(it.cur, c) }
 
 // Off returns the offset of the separator the iterator stands on.
 func (it *Iter) Off() int { return it.off }

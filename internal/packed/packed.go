@@ -110,8 +110,9 @@ func (p Packed) Len(now int64) int {
 // Find returns the position of the living item with this field or member (in a list: the first such
 // element). O(n), about 1 ns per cell passed.
 func (p Packed) Find(key []byte, now int64) (At, bool) {
-	c := Encode(key)
-	at, ok := p.run().find(&c, p.pair())
+	var c Cell
+	c.Set(key)
+	at, _, ok := p.run().find(&c, p.pair())
 	if !ok || !at.Timed() || !expired(p.run().Deadline(at), now) {
 		return at, ok
 	}
@@ -204,7 +205,12 @@ func (p Packed) Index(i int, now int64) (At, bool) {
 // Rank returns the number of living items before the living item with this member, and its
 // position. O(n).
 func (p Packed) Rank(member []byte, now int64) (int, At, bool) {
-	c := Encode(member)
+	var c Cell
+	c.Set(member)
+	if now = p.effective(now); now == 0 {
+		at, rank, ok := p.run().find(&c, p.pair())
+		return rank, at, ok
+	}
 	rank := 0
 	for it := p.Iter(now); it.Next(); rank++ {
 		if it.Equal(&c) {

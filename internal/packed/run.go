@@ -129,24 +129,30 @@ func (r Run) equal(at At, c *Cell) bool {
 	return loadInt(b, c.code) == c.v
 }
 
-// find returns the first item with the key c, dead or alive.
-func (r Run) find(c *Cell, pair bool) (At, bool) {
+// Index returns the number of items, dead ones included, before the first that is c. The items have one cell each. O(n).
+func (r Run) Index(c *Cell) (int, bool) {
+	_, i, ok := r.find(c, false)
+	return i, ok
+}
+
+// find returns the first item with the key c, dead or alive, and the number of items before it.
+func (r Run) find(c *Cell, pair bool) (at At, before int, ok bool) {
 	last := len(r) - 1
 	var prev uint8
-	for off := 0; off < last; {
+	for off := 0; off < last; before++ {
 		tag := r[off] ^ prev
 		end := off + 1 + int(tag)
 		if tag > maxShort {
 			end = off + 1 + r.size(off, tag)
 		}
 		if tag&^tagTimed == c.code && (c.n == 0 || r[end-1] == c.end) { // comparing the last byte first distinguishes most keys
-			at := At{off: off, end: end, tag: tag}
+			at = At{off: off, end: end, tag: tag}
 			if r.equal(at, c) {
 				if pair {
 					at.val, at.vtag = end, r[end]^tag
 					at.end = end + 1 + r.size(end, at.vtag)
 				}
-				return at, true
+				return at, before, true
 			}
 		}
 		prev, off = tag, end
@@ -159,7 +165,7 @@ func (r Run) find(c *Cell, pair bool) (At, bool) {
 			}
 		}
 	}
-	return At{}, false
+	return At{}, 0, false
 }
 
 // Dead returns the number of items that are dead at now. O(n).

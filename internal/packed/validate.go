@@ -185,7 +185,8 @@ func (v *validator) score() error {
 		return corrupt("score with tag %#x at %d", tag, at)
 	}
 	s := loadScore(payload, tag)
-	c := EncodeScore(s)
+	var c Cell
+	c.setScore(s)
 	var buf [8]byte
 	c.put(buf[:], 0)
 	if math.IsNaN(s) || c.code != tag || string(buf[:c.n]) != string(payload) {
@@ -204,7 +205,7 @@ func canonical(payload []byte, code uint8, at int) (Str, error) {
 	s := loadStr(payload, code)
 	var c Cell
 	if s.IsInt() {
-		c = encodeInt(s.N)
+		c.setInt(s.N)
 	} else {
 		c = Encode(s.B)
 	}
