@@ -112,6 +112,9 @@ func (l *List) filter(g, e int, drop func(v packed.Str, deadline int64) bool) in
 // count is negative, or all if it is 0. It returns their number. O(n), in one pass per block.
 func (l *List) RemoveEqual(elem []byte, count int, now int64) int {
 	c := packed.Encode(elem)
+	if count == 1 || count == -1 {
+		return l.removeOne(elem, &c, count < 0, now)
+	}
 	back, left, total := count < 0, max(count, -count), 0
 	if count == 0 {
 		left = l.count
@@ -138,6 +141,44 @@ func (l *List) RemoveEqual(elem []byte, count int, now int64) int {
 	}
 	l.repack()
 	return total
+}
+
+// removeOne is RemoveEqual for one element, at which it ends.
+func (l *List) removeOne(elem []byte, c *packed.Cell, back bool, now int64) int {
+	it, step := l.Iter(now), (*Iter).Next
+	if back {
+		it, step = l.IterBack(now), (*Iter).Prev
+	}
+	for step(&it) {
+		if it.Equal(elem, c) {
+			l.Remove(&it)
+			return 1
+		}
+	}
+	return 0
+}
+
+// Find returns the position of the first living element equal to elem. O(n).
+func (l *List) Find(elem []byte, now int64) (pos int, ok bool) {
+	c := packed.Encode(elem)
+	for g := range l.groups {
+		for e := range l.groups[g].ents {
+			if ent := l.at(g, e); !ent.big() && l.dead(ent, now) == 0 {
+				if i, ok := l.run(ent).Index(&c); ok {
+					return pos + i, true
+				}
+				pos += int(ent.count)
+				continue
+			}
+			in := Iter{l: l, now: now, g: g, e: e}
+			for in.load(false); in.nextHere(); pos++ {
+				if in.Equal(elem, &c) {
+					return pos, true
+				}
+			}
+		}
+	}
+	return 0, false
 }
 
 // following returns the block after e, or the one before it. gone says that e was removed with its

@@ -116,6 +116,12 @@ func (v *ListView) Positions(elem []byte, rank, count, limit int64, visit func(p
 	if !v.Exists() {
 		return
 	}
+	if rank == 1 && count == 1 && limit == 0 { // a faster walk for the usual case
+		if pos, ok := v.first(elem); ok {
+			visit(pos)
+		}
+		return
+	}
 	end, pos, step := Head, 0, 1
 	skip := rank - 1
 	if rank < 0 {
@@ -135,6 +141,15 @@ func (v *ListView) Positions(elem []byte, rank, count, limit int64, visit func(p
 		}
 		pos += step
 	}
+}
+
+// first returns the position of the first element that equals elem.
+func (v *ListView) first(elem []byte) (pos int, ok bool) {
+	if v.large != nil {
+		return v.large.Find(elem, v.now)
+	}
+	pos, _, ok = v.small.Rank(elem, v.now)
+	return pos, ok
 }
 
 // listIter walks a small or a large list.
