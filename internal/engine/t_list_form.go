@@ -132,6 +132,9 @@ func (tx *Tx) pushOne(h *hit, key []byte, end End, elem []byte, deadline int64) 
 }
 
 func (tx *Tx) pushSmall(h *hit, key []byte, end End, elems [][]byte, deadline int64) (done int, err error) {
+	if end == Tail && deadline == 0 && len(elems) > 1 && tx.appendSmall(h, key, elems) {
+		return len(elems), nil
+	}
 	for ; done < len(elems); done++ {
 		p := tx.imageOr(h, packed.KindList)
 		var e packed.Edit
@@ -145,6 +148,26 @@ func (tx *Tx) pushSmall(h *hit, key []byte, end End, elems [][]byte, deadline in
 		}
 	}
 	return done, nil
+}
+
+// appendSmall adds elements at the tail of a small or missing list, all at once. It returns false, and changes nothing,
+// if memory runs out.
+func (tx *Tx) appendSmall(h *hit, key []byte, elems [][]byte) bool {
+	p := tx.imageOr(h, packed.KindList)
+	n := len(p)
+	for _, e := range elems {
+		c := packed.Encode(e)
+		n += c.Size(0)
+	}
+	dst, err := tx.room(h, key, List, n)
+	if err != nil {
+		return false
+	}
+	p = append(dst[:0:n], p...)
+	for _, e := range elems {
+		p = p.Append(e)
+	}
+	return true
 }
 
 // applyList applies the plan of a write to a small list.

@@ -46,6 +46,11 @@ func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	}
 	var back [][]byte // members that were dead
 	done, least := 0, tx.formFor(&h, members)
+	if h.r == nil && least == packedForm && len(members) > 1 {
+		if n, ok := tx.addFirst(&h, key, members); ok {
+			added, done = n, len(members)
+		}
+	}
 	for ; done < len(members); done++ {
 		var was packed.State
 		if was, err = tx.addMember(&h, key, members[done], least); err != nil {

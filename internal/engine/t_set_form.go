@@ -58,6 +58,32 @@ func (tx *Tx) addMember(h *hit, key, member []byte, least setForm) (packed.State
 	return was, err
 }
 
+// addFirst makes a packed set of the members of a missing key and returns how many there are. It returns false, and
+// changes nothing, if a member is too long for this form, or if memory runs out.
+func (tx *Tx) addFirst(h *hit, key []byte, members [][]byte) (n int, ok bool) {
+	var seen seen
+	longest := tx.db.layout.Load().SetValue
+	p := packed.New(tx.vbuf, packed.KindSet)
+	for _, m := range members {
+		if len(m) > longest || len(p)+len(m) > maxSmall-itemRoom || p.Count() == packed.MaxItems {
+			return 0, false
+		}
+		if seen.note(tx, m) {
+			if _, twice := p.Find(m, 0); twice {
+				continue
+			}
+		}
+		p = p.Append(m)
+	}
+	tx.vbuf = p
+	dst, err := tx.room(h, key, Set, len(p))
+	if err != nil {
+		return 0, false
+	}
+	copy(dst, p)
+	return p.Count(), true
+}
+
 func (tx *Tx) putMember(h *hit, key, member []byte, least setForm) (packed.State, error) {
 	if h.r != nil {
 		if b := h.box(); b != nil {

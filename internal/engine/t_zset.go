@@ -153,6 +153,12 @@ func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcoun
 			return n, err
 		}
 	}
+	if h.r == nil && !large && len(items) > 1 && !o.timed && !o.IfExists && tx.addFirstScored(h, key, items) {
+		for i := range items {
+			tx.zlog(&items[i])
+		}
+		return zcounts{added: len(items)}, nil
+	}
 	for i := range items {
 		done, err := tx.putScored(h, key, items[i], o, large)
 		if err != nil {
@@ -168,12 +174,53 @@ func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcoun
 		default:
 			continue
 		}
-		if tx.db.logging.Load() {
-			tx.z.number(items[i].Score)
-			tx.z.args = append(tx.z.args, items[i].Member)
-		}
+		tx.zlog(&items[i])
 	}
 	return n, nil
+}
+
+// zlog adds a member to the arguments of the effect, if there is a log.
+func (tx *Tx) zlog(m *Scored) {
+	if tx.db.logging.Load() {
+		tx.z.number(m.Score)
+		tx.z.args = append(tx.z.args, m.Member)
+	}
+}
+
+// addFirstScored makes a small set of the members of a missing key. It returns false, and changes nothing, if a member
+// is too long for this form or comes twice, or if memory runs out.
+func (tx *Tx) addFirstScored(h *hit, key []byte, items []Scored) bool {
+	var seen seen
+	longest := tx.db.layout.Load().ZSetValue
+	p := packed.New(tx.vbuf, packed.KindZSet)
+	for i := range items {
+		m := &items[i]
+		if len(m.Member) > longest || len(p)+len(m.Member) > maxSmall-itemRoom || p.Count() == packed.MaxItems {
+			return false
+		}
+		if seen.note(tx, m.Member) {
+			if _, twice := p.Find(m.Member, 0); twice {
+				return false
+			}
+		}
+		p = withScored(p, m.Member, smallScore(m.Score), 0)
+	}
+	tx.vbuf = p
+	dst, err := tx.room(h, key, ZSet, len(p))
+	if err != nil {
+		return false
+	}
+	copy(dst, p)
+	return true
+}
+
+// withScored adds a new member to an image in Go memory. It tries the end first, because members often come in order.
+func withScored(p packed.Packed, member []byte, score float64, deadline int64) packed.Packed {
+	if deadline == 0 && p.Follows(member, score) {
+		return p.AppendScore(member, score)
+	}
+	e, _ := p.PutScore(member, score, deadline, 0)
+	return e.Apply(grown(p, e.Size()))
 }
 
 // ZIncrBy adds to a member's score and returns the result. A missing member counts as one with the
@@ -201,10 +248,7 @@ func (tx *Tx) ZIncrBy(key, member []byte, by float64, o ZAddOptions) (score floa
 		return 0, false, err
 	}
 	if was != zSame {
-		if tx.db.logging.Load() {
-			tx.z.number(by)
-			tx.z.args = append(tx.z.args, member)
-		}
+		tx.zlog(&Scored{by, member})
 		tx.zadded(key, 1, "zincr")
 	}
 	return by, true, nil
