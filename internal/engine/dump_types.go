@@ -156,25 +156,14 @@ func (r *restorer) scored(member []byte, score float64, deadline int64) error {
 	return r.weigh()
 }
 
-// addScore adds a member to an image. It tries the end first, because payloads are in order.
+// addScore adds a member to an image.
 func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadline int64) error {
 	if r.seen.note(r.tx, member) {
 		if _, ok := p.Find(member, 0); ok {
 			return errTwice
 		}
 	}
-	if deadline == 0 {
-		it := p.IterBack(0)
-		if !it.Prev() || it.Score() < score || it.Score() == score && it.Key().Compare(member) < 0 {
-			r.image = p.AppendScore(member, score)
-			return nil
-		}
-	}
-	e, was := p.PutScore(member, score, deadline, 0)
-	if was != packed.Absent {
-		return errTwice
-	}
-	r.image = e.Apply(grown(r.image, e.Size()))
+	r.image = withScored(p, member, score, deadline)
 	return nil
 }
 
@@ -188,17 +177,20 @@ func (r *restorer) BeginSet(n int) error {
 	return nil
 }
 
-// Integer implements rdb.IntBuilder.
-func (r *restorer) Integer(n int64) error {
-	l := r.tx.db.layout.Load()
-	if s := packed.IntSet(r.image); r.box == nil && packed.Packed(r.image).Kind() == packed.KindIntSet && s.Len() < min(l.SetIntegers, packed.MaxItems) {
-		if s, ok := s.Append(n); ok {
-			r.image = s
-			r.items++
-			return nil
+// Integers implements rdb.IntBuilder.
+func (r *restorer) Integers(width int, members []byte) error {
+	if n := len(members) / width; r.box == nil && n <= min(r.tx.db.layout.Load().SetIntegers, packed.MaxItems) {
+		r.image, r.items = packed.Packed(packed.AppendIntSet(r.image, width, members)), n
+		return nil
+	}
+	var one [16]byte
+	for ; len(members) > 0; members = members[width:] {
+		n := packed.AppendIntSet(one[:0], width, members[:width]).At(0)
+		if err := r.member(r.tx.itoa(2, n), 0); err != nil {
+			return err
 		}
 	}
-	return r.member(r.tx.itoa(2, n), 0)
+	return nil
 }
 
 // Member implements rdb.Builder.

@@ -1,9 +1,6 @@
 package packed
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // IntSet is the image of a set whose members are all integers and have no deadlines: sorted, each
 // in as many bytes as the widest needs.
@@ -98,17 +95,12 @@ func (e *IntEdit) Apply(dst []byte) IntSet {
 	return d
 }
 
-// Append adds v, which is greater than all members. Like append, it moves s only if its capacity is too small. ok is false,
-// and s unchanged, if v is not the greatest or needs more bytes than the other members. O(1).
-func (s IntSet) Append(v int64) (_ IntSet, ok bool) {
-	w, n := s.Width(), s.Len()
-	if intWidth(v) > w || n > 0 && v <= s.At(n-1) {
-		return s, false
-	}
-	s = slices.Grow(s, w)[:len(s)+w]
-	s.put(n, w, v)
-	s.putHead(n+1, w)
-	return s, true
+// AppendIntSet appends the set of the members in body to dst[:0] and returns it: ascending, little-endian, of width bytes
+// each, which is 2, 4 or 8.
+func AppendIntSet(dst []byte, width int, body []byte) IntSet {
+	s := append(NewIntSet(dst), body...)
+	s.putHead(len(body)/width, width)
+	return s
 }
 
 // Delete removes member i, in place, and returns the new image. The width does not change.

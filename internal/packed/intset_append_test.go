@@ -2,27 +2,25 @@ package packed
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"testing"
 )
 
-// Append gives the image that Add gives, and refuses a number that is not the greatest or that needs more bytes.
-func TestAppendToAnIntSetIsAddAtTheEnd(t *testing.T) {
-	appended, added := NewIntSet(nil), NewIntSet(nil)
-	for _, v := range []int64{-5, 0, 7, math.MaxInt16} {
-		var ok bool
-		if appended, ok = appended.Append(v); !ok {
-			t.Fatalf("%d is refused", v)
+// AppendIntSet gives the image that Add gives.
+func TestAnIntSetOfABodyIsThatOfAdd(t *testing.T) {
+	for width, most := range map[int]int64{2: math.MaxInt16, 4: math.MaxInt32, 8: math.MaxInt64} {
+		added, body := NewIntSet(nil), []byte(nil)
+		for _, v := range []int64{-5, 0, 7, most} {
+			e, _ := added.Add(v)
+			added = e.Apply(make([]byte, e.Size()))
+			body = append(body, binary.LittleEndian.AppendUint64(nil, uint64(v))[:width]...)
 		}
-		e, _ := added.Add(v)
-		added = e.Apply(make([]byte, e.Size()))
-	}
-	if !bytes.Equal(appended, added) {
-		t.Errorf("Append gives %x, Add %x", appended, added)
-	}
-	for _, v := range []int64{math.MaxInt16, 3, math.MinInt64, math.MaxInt16 + 1} {
-		if s, ok := appended.Append(v); ok || !bytes.Equal(s, added) {
-			t.Errorf("%d is accepted: %x", v, s)
+		if got := AppendIntSet([]byte("earlier"), width, body); !bytes.Equal(got, added) {
+			t.Errorf("width %d: %x, Add gives %x", width, got, added)
 		}
+	}
+	if got := AppendIntSet(nil, 2, nil); !bytes.Equal(got, NewIntSet(nil)) {
+		t.Errorf("without members: %x", got)
 	}
 }

@@ -316,11 +316,9 @@ func (d *Decoder) set(t Type, b Builder) error {
 		if err == nil {
 			err = b.BeginSet(n)
 		}
-		if ints, ok := b.(IntBuilder); ok && t == TypeSetIntset {
-			for ; err == nil && n > 0; n-- {
-				err = ints.Integer(c.next().n)
-			}
-			return err
+		if ints, ok := b.(IntBuilder); ok && err == nil && t == TypeSetIntset {
+			s := c.(*intset)
+			return ints.Integers(s.width, s.b)
 		}
 		for ; err == nil && n > 0; n-- {
 			err = b.Member(c.next().bytes(&d.nums[first]))

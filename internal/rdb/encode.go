@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // The limits of small containers, which the Encoder writes as one packed string, as Redis stores
@@ -130,7 +132,7 @@ const shortest = 20
 // string appends a string, or an integer if the string is a small one.
 func (e *Encoder) string(s []byte) {
 	if len(s) <= 11 {
-		if n, ok := canonicalInt(s); ok && n == int64(int32(n)) {
+		if n, ok := numeral.ParseInt(s); ok && n == int64(int32(n)) {
 			e.integer(int32(n))
 			return
 		}
@@ -290,7 +292,7 @@ func (e *Encoder) Member(member []byte) {
 		return
 	}
 	if !e.wide {
-		_, ok := canonicalInt(member)
+		_, ok := numeral.ParseInt(member)
 		e.wide = !ok
 	}
 	e.pack.add(member)
@@ -382,7 +384,11 @@ func (e *Encoder) BeginZSet(n int) { e.beginSmall(TypeZSet2, n, n <= smallItems)
 func (e *Encoder) Scored(member []byte, score float64) {
 	if e.small {
 		e.collect(member)
-		e.pack.add(appendScore(e.nums[second][:0], score))
+		if n, ok := wholeScore(score); ok {
+			e.pack.addInt(n)
+		} else {
+			e.pack.add(appendScore(e.nums[second][:0], score))
+		}
 		if e.overflows() {
 			e.EndZSet()
 			e.small = false
@@ -413,10 +419,19 @@ func appendScore(b []byte, f float64) []byte {
 		return append(b, "inf"...)
 	case math.IsInf(f, -1):
 		return append(b, "-inf"...)
-	case f == math.Trunc(f) && math.Abs(f) < 1<<52 && !(f == 0 && math.Signbit(f)):
-		return strconv.AppendInt(b, int64(f), 10)
+	}
+	if n, ok := wholeScore(f); ok {
+		return strconv.AppendInt(b, n, 10)
 	}
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
+}
+
+// wholeScore returns a score as an integer, if it is one that is written without an exponent.
+func wholeScore(f float64) (int64, bool) {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<52 && !(f == 0 && math.Signbit(f)) {
+		return int64(f), true
+	}
+	return 0, false
 }
 
 // BeginHash begins a hash of n fields: Field for each, then EndHash. earliest is

@@ -3,6 +3,7 @@ package rdb
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // This file implements LZF as RDB strings use it. A compressed string is a sequence of
@@ -23,6 +24,7 @@ func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 		return dst, bad("a compressed string of %d bytes cannot hold %d", len(src), n)
 	}
 	start := len(dst)
+	dst = slices.Grow(dst, n)
 	for i := 0; i < len(src); {
 		c := int(src[i])
 		i++
@@ -47,12 +49,14 @@ func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 		if from < start || len(dst)-start+size > n {
 			return dst, bad("a compressed string refers to what it does not hold")
 		}
-		if from+size <= len(dst) {
-			dst = append(dst, dst[from:from+size]...)
+		to := len(dst)
+		dst = dst[:to+size]
+		if from+size <= to {
+			copy(dst[to:], dst[from:from+size])
 			continue
 		}
-		for range size { // the copy overlaps with the bytes that it writes
-			dst = append(dst, dst[from])
+		for ; to < len(dst); to++ { // the copy overlaps with the bytes that it writes
+			dst[to] = dst[from]
 			from++
 		}
 	}
@@ -71,24 +75,22 @@ type lzfTable [1 << lzfHashBits]int32 // position + 1
 // packLZF appends src, compressed, to dst. If that saves less than four bytes, ok is false, and it
 // returns dst unchanged.
 func (t *lzfTable) packLZF(dst, src []byte) (out []byte, ok bool) {
-	shift := 32 - min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for a short string
-	clear(t[:1<<(32-shift)])
+	le := binary.LittleEndian
+	width := min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for a short string
+	clear(t[:1<<width])
 	out = dst
 	limit := len(dst) + len(src) - 4
 	plain := 0 // the beginning of the bytes that are not written yet
 	for i := 0; i+3 < len(src) && len(out) < limit; {
-		three := binary.LittleEndian.Uint32(src[i:]) << 8
-		h := three * 2654435761 >> shift
-		at := int(t[h]) - 1
-		t[h] = int32(i + 1)
-		if at < 0 || i-at > lzfBack || binary.LittleEndian.Uint32(src[at:])<<8 != three {
+		three := le.Uint32(src[i:]) << 8
+		slot := &t[three*2654435761>>(32-width)&(1<<lzfHashBits-1)]
+		at := int(*slot) - 1
+		*slot = int32(i + 1)
+		if at < 0 || i-at > lzfBack || le.Uint32(src[at:])<<8 != three {
 			i++
 			continue
 		}
-		size := 3
-		for size < lzfMatch && i+size < len(src) && src[at+size] == src[i+size] {
-			size++
-		}
+		size := common(src[at:], src[i:min(i+lzfMatch, len(src))])
 		out = appendPlain(out, src[plain:i])
 		out = appendMatch(out, size-2, i-at-1)
 		i += size
@@ -99,6 +101,20 @@ func (t *lzfTable) packLZF(dst, src []byte) (out []byte, ok bool) {
 		return dst, false
 	}
 	return out, true
+}
+
+// common returns how many bytes at the beginning of b are those of a, which is not shorter. The first three are.
+func common(a, b []byte) int {
+	n := 3
+	for ; n+8 <= len(b); n += 8 {
+		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 func appendPlain(dst, b []byte) []byte {

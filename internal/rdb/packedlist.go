@@ -3,6 +3,8 @@ package rdb
 import (
 	"encoding/binary"
 	"strconv"
+
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // item is an element of a packed layout: bytes of the payload, or an integer.
@@ -47,6 +49,16 @@ func checkListpack(b []byte) (n int, err error) {
 	}
 	body := b[:len(b)-1]
 	for pos := packHead; pos < len(body); n++ {
+		if c := body[pos]; c < 0xc0 { // most elements: an integer below 128, or up to 63 bytes
+			size := 1
+			if c >= 0x80 {
+				size += int(c & 0x3f)
+			}
+			if size < len(body)-pos && int(body[pos+size]) == size {
+				pos += size + 1
+				continue
+			}
+		}
 		size := packSize(body[pos:])
 		if size == 0 {
 			return 0, bad("a listpack's element runs over its end")
@@ -139,14 +151,19 @@ func newListpack(b []byte) *listpack { return &listpack{b, packHead} }
 // next returns the next element.
 func (l *listpack) next() item {
 	b := l.b[l.pos:]
-	size := packSize(b)
-	l.pos += size + backSize(size)
 	c := b[0]
 	switch {
 	case c < 0x80:
+		l.pos += 2
 		return item{n: int64(c)}
 	case c < 0xc0:
+		size := 1 + int(c&0x3f)
+		l.pos += size + 1
 		return item{b: b[1:size:size]}
+	}
+	size := packSize(b)
+	l.pos += size + backSize(size)
+	switch {
 	case c < 0xe0:
 		return item{n: int64(int16(uint16(c&0x1f)<<8|uint16(b[1]))<<3) >> 3}
 	case c < 0xf0:
@@ -178,7 +195,7 @@ func (p *packer) reset() { p.b, p.n = append(p.b[:0], 0, 0, 0, 0, 0, 0), 0 }
 
 // add appends an element. It encodes an integer in canonical form as an integer.
 func (p *packer) add(s []byte) {
-	if n, ok := canonicalInt(s); ok {
+	if n, ok := numeral.ParseInt(s); ok {
 		p.addInt(n)
 		return
 	}
@@ -226,16 +243,4 @@ func (p *packer) finish() []byte {
 	binary.LittleEndian.PutUint32(p.b, uint32(len(p.b)))
 	binary.LittleEndian.PutUint16(p.b[4:], uint16(min(p.n, packUnknown)))
 	return p.b
-}
-
-// canonicalInt parses s if it is an integer exactly as Redis would write it.
-func canonicalInt(s []byte) (int64, bool) {
-	if len(s) == 0 || len(s) > 20 || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(s), 10, 64)
-	if err != nil || s[0] == '0' && len(s) > 1 || s[0] == '-' && (n == 0 || s[1] == '0') {
-		return 0, false
-	}
-	return n, true
 }

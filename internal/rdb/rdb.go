@@ -126,9 +126,11 @@ type Builder interface {
 	Module(name string, data []byte) error
 }
 
-// An IntBuilder is a Builder that takes the members of a set of integers without their text. Integer is called in place of
-// Member, in ascending order.
-type IntBuilder interface{ Integer(n int64) error }
+// An IntBuilder is a Builder that takes the members of a set of integers without their text. Integers is called once in place
+// of Member: the members are ascending and little-endian, of width bytes each, which is 2, 4 or 8.
+type IntBuilder interface {
+	Integers(width int, members []byte) error
+}
 
 // A StreamBuilder receives a stream: its entries in ascending order of their ids, then its
 // metadata, then each group. After a group come its consumers, each followed by its pending entries

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
@@ -371,7 +372,7 @@ func ziplistOf(items ...string) []byte {
 		} else {
 			b = binary.LittleEndian.AppendUint32(append(b, zipBig), uint32(before))
 		}
-		n, ok := canonicalInt([]byte(s))
+		n, ok := numeral.ParseInt(s)
 		switch {
 		case ok && n >= 0 && n <= 12:
 			b = append(b, 0xf1+byte(n))
