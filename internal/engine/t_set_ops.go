@@ -73,6 +73,11 @@ func bySize(a, b SetView) int { return a.Len() - b.Len() }
 // intersect goes through the smallest set.
 func intersect(views []SetView, visit func(member []byte) bool) {
 	slices.SortFunc(views, bySize)
+	large := func(v SetView) bool { return v.small == nil }
+	if n := views[0].Len(); n > fewLookups && !slices.ContainsFunc(views, large) && indexable(views[0].small) {
+		intersectPacked(views, visit)
+		return
+	}
 	for i := range views[1:] {
 		views[1+i].Expect(views[0].Len())
 	}
@@ -84,6 +89,26 @@ func intersect(views []SetView, visit func(member []byte) bool) {
 		}
 		return visit(m)
 	})
+}
+
+// intersectPacked is intersect for packed sets. It builds an index of the smallest, and walks once over each of the others.
+func intersectPacked(views []SetView, visit func(member []byte) bool) {
+	tx := views[0].tx
+	x := tx.indexOf(views[0].small)
+	var met [indexSlots / 2]int32 // by member: how many of the other sets have it, up to the first that does not
+	for i := range views[1:] {
+		v := &views[1+i]
+		for it := v.small.Iter(v.now); it.Next(); {
+			if at := x.find(tx.text(2, it.Key())); at >= 0 && met[at] == int32(i) {
+				met[at]++
+			}
+		}
+	}
+	for at, item := range x.items {
+		if int(met[at]) == len(views)-1 && !visit(tx.text(2, x.img.Key(item))) {
+			return
+		}
+	}
 }
 
 // union visits the members of all views, each once. A single set that is not empty is visited without a copy.

@@ -102,11 +102,13 @@ func (v *SetView) Deadline(member []byte) int64 {
 	return deadlineOf(0, v.Has(member))
 }
 
+// fewLookups is the number of walks that cost as much as building an index.
+const fewLookups = 12
+
 // Expect prepares the view for n calls of Has. If it pays, Expect builds an index in O(members),
 // and each Has on a packed set then costs O(1).
 func (v *SetView) Expect(n int) {
-	const few = 12 // the number of walks that cost as much as building an index
-	if v.small != nil && n > few && v.small.Count() > 16 && indexable(v.small) {
+	if v.small != nil && n > fewLookups && v.small.Count() > 16 && indexable(v.small) {
 		v.index = v.tx.indexOf(v.small)
 	}
 }

@@ -330,12 +330,16 @@ func (x *memberIndex) slot(member []byte) uint64 {
 	return maphash.Bytes(x.seed, member) % indexSlots
 }
 
-// has reports whether the index has a member. Expected O(1).
-func (x *memberIndex) has(member []byte) bool {
+// find returns the position in items of a member, -1 if the index does not have it. Expected O(1).
+func (x *memberIndex) find(member []byte) int {
 	for i := x.slot(member); x.slots[i] != 0; i = (i + 1) % indexSlots {
-		if x.img.Key(x.items[x.slots[i]-1]).Compare(member) == 0 {
-			return true
+		at := int(x.slots[i]) - 1
+		if x.img.Key(x.items[at]).Compare(member) == 0 {
+			return at
 		}
 	}
-	return false
+	return -1
 }
+
+// has reports whether the index has a member. Expected O(1).
+func (x *memberIndex) has(member []byte) bool { return x.find(member) >= 0 }
