@@ -110,9 +110,17 @@ func (c *Session) Exec(x *command.Ctx) error {
 
 // EndMulti drops the transaction and the watched keys.
 func (c *Session) EndMulti() {
-	c.multi = multi{}
+	q := c.multi.queue
+	clear(q)
+	if cap(q) > keepQueue {
+		q = nil
+	}
+	c.multi = multi{queue: q[:0]}
 	c.Unwatch()
 }
+
+// keepQueue is the size of the longest queue that a session keeps for its next transaction.
+const keepQueue = 8
 
 // abort ends the transaction because the server refused EXEC itself, and returns the error to
 // reply.
