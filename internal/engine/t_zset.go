@@ -313,7 +313,7 @@ func (tx *Tx) putScored(h *hit, key []byte, m Scored, o ZAddOptions, large bool)
 	if done < zAdded {
 		return done, nil
 	}
-	e, _ := p.PutScore(m.Member, m.Score, o.when(), now)
+	e := p.ReplaceScore(at, m.Member, m.Score, o.when())
 	dst, err := tx.room(h, key, ZSet, e.Size())
 	if err != nil {
 		return done, err
@@ -377,14 +377,19 @@ func (tx *Tx) rewriteScored(t zsetTree, p ordered.Spot, m Scored, o ZAddOptions)
 	return done, err
 }
 
-// addScored adds a member with a deadline, 0 for none, to a small or missing set. The set may
+// addScored adds a member that does not live, with a deadline, 0 for none, to a small or missing set. The set may
 // become large.
 func (tx *Tx) addScored(h *hit, key []byte, m Scored, deadline int64, large bool) error {
 	l := tx.db.layout.Load()
 	if !large && len(m.Member) <= l.ZSetValue {
 		p := tx.imageOr(h, packed.KindZSet)
 		if p.Count() < min(l.ZSetEntries, packed.MaxItems) {
-			e, _ := p.PutScore(m.Member, smallScore(m.Score), deadline, tx.itemTime())
+			var e packed.Edit
+			if deadline == 0 && p.Timed() == 0 {
+				e = p.InsertScore(m.Member, smallScore(m.Score))
+			} else {
+				e, _ = p.PutScore(m.Member, smallScore(m.Score), deadline, tx.itemTime())
+			}
 			if e.Size() <= maxSmall {
 				dst, err := tx.room(h, key, ZSet, e.Size())
 				if err == nil {

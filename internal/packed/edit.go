@@ -95,22 +95,44 @@ func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state Sta
 // PutScore plans to add a member to a sorted set, or to change the score and the deadline of an
 // existing one, and returns the state of the member before. score is not NaN.
 func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e Edit, state State) {
-	var c, v Cell
+	var c Cell
 	c.Set(member)
-	v.setScore(score)
 	at, state := p.lookup(&c, now)
+	p.planScore(&e, &c, member, at, state, score, deadline)
+	return e, state
+}
+
+// InsertScore is PutScore for a member that is not stored, not even dead, and that gets no deadline.
+func (p Packed) InsertScore(member []byte, score float64) (e Edit) {
+	var c Cell
+	c.Set(member)
+	p.planScore(&e, &c, member, At{}, Absent, score, 0)
+	return e
+}
+
+// ReplaceScore is PutScore for the living member at a position.
+func (p Packed) ReplaceScore(at At, member []byte, score float64, deadline int64) (e Edit) {
+	var c Cell
+	c.Set(member)
+	p.planScore(&e, &c, member, at, Living, score, deadline)
+	return e
+}
+
+// planScore plans PutScore for the member that lookup has found; c is its cell.
+func (p Packed) planScore(e *Edit, c *Cell, member []byte, at At, state State, score float64, deadline int64) {
+	var v Cell
+	v.setScore(score)
 	deadline = p.resolve(at, state, deadline)
-	p.edit(&e, at, state, deadline)
+	p.edit(e, at, state, deadline)
 	if state != Absent && p.Score(at) == score && v.code == at.vtag {
 		e.ch.stampAt(p.run(), at, deadline)
 		e.sized()
-		return e, state
+		return
 	}
 	e.cut, e.cuts = at, state != Absent
 	p.place(&e.ch, member, score, at)
-	e.ch.setPair(&c, &v, deadline)
+	e.ch.setPair(c, &v, deadline)
 	e.sized()
-	return e, state
 }
 
 // AppendField adds a new field without a deadline. Like append, it moves p only if its capacity is
