@@ -105,7 +105,7 @@ func intersectPacked(views []SetView, visit func(member []byte) bool) {
 		}
 	}
 	for at, item := range x.items {
-		if int(met[at]) == len(views)-1 && !visit(tx.text(2, x.img.Key(item))) {
+		if int(met[at]) == len(views)-1 && !visit(tx.text(2, item)) {
 			return
 		}
 	}

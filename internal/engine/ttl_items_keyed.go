@@ -302,9 +302,8 @@ func (s *seen) note(tx *Tx, member []byte) (maybe bool) {
 // memberIndex finds the members of an image that does not change.
 type memberIndex struct {
 	seed  maphash.Seed
-	img   packed.Packed
 	slots [indexSlots]uint16 // by hash, with linear probing: a position in items, plus 1
-	items []packed.At
+	items []packed.Str
 }
 
 // indexSlots is twice the greatest number of members of an index, and a power of two.
@@ -315,10 +314,11 @@ func indexable(img packed.Packed) bool { return img.Count() <= indexSlots/2 }
 
 // indexOf returns an index of the living members of a packed set. O(n).
 func (tx *Tx) indexOf(img packed.Packed) *memberIndex {
-	x := &memberIndex{seed: tx.db.seed, img: img, items: make([]packed.At, 0, img.Count())}
+	x := &memberIndex{seed: tx.db.seed, items: make([]packed.Str, 0, img.Count())}
 	for it := img.Iter(tx.itemTime()); it.Next(); {
-		x.items = append(x.items, it.At())
-		i := x.slot(tx.text(3, it.Key()))
+		member := it.Key()
+		x.items = append(x.items, member)
+		i := x.slot(tx.text(3, member))
 		for ; x.slots[i] != 0; i = (i + 1) % indexSlots {
 		}
 		x.slots[i] = uint16(len(x.items))
@@ -334,7 +334,7 @@ func (x *memberIndex) slot(member []byte) uint64 {
 func (x *memberIndex) find(member []byte) int {
 	for i := x.slot(member); x.slots[i] != 0; i = (i + 1) % indexSlots {
 		at := int(x.slots[i]) - 1
-		if x.img.Key(x.items[at]).Compare(member) == 0 {
+		if s := &x.items[at]; string(s.B) == string(member) && !s.IsInt() || s.IsInt() && s.Compare(member) == 0 {
 			return at
 		}
 	}

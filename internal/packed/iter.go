@@ -104,10 +104,11 @@ func (it *Iter) Value() Str {
 
 // Score returns the score of the item passed last.
 func (it *Iter) Score() float64 {
-	if tag := it.cur.vtag; tag >= codeImm {
-		return float64(tag - codeImm)
+	at := &it.cur
+	if at.vtag >= codeImm {
+		return float64(at.vtag - codeImm)
 	}
-	return it.run.Score(it.cur)
+	return loadScore(it.run[at.val+1:at.end], at.vtag)
 }
 
 // Deadline returns the deadline of the item passed last, or 0.

@@ -147,7 +147,7 @@ func (r Run) find(c *Cell, pair bool) (at At, before int, ok bool) {
 		}
 		if tag&^tagTimed == c.code && (c.n == 0 || r[end-1] == c.end) { // comparing the last byte first distinguishes most keys
 			at = At{off: off, end: end, tag: tag}
-			if r.equal(at, c) {
+			if same := tag <= maxShort && string(r[off+1:end]) == string(c.s); same || tag > maxShort && r.equal(at, c) {
 				if pair {
 					at.val, at.vtag = end, r[end]^tag
 					at.end = end + 1 + r.size(end, at.vtag)
