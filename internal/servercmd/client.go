@@ -261,7 +261,7 @@ OK
 }
 
 func runClientInfo(c *command.Ctx) error {
-	c.Out.Verbatim("txt", string(session.Of(c).Describe(nil, c)))
+	c.Out.Verbatim("txt", string(session.Of(c).Describe(make([]byte, 0, 512), c)))
 	return nil
 }
 
