@@ -20,9 +20,7 @@ package group
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -370,26 +368,6 @@ func (m *Member) compare(s directory.Shard) {
 		m.opt.Logger.Warn("min-sync-replicas of this node is not the group's, and counts at the group's first start alone", "this node", k,
 			"group", s.K)
 	}
-}
-
-// hostOf returns the host of a node of the list.
-func hostOf(n settings.Node) string {
-	host, _, _ := net.SplitHostPort(n.Address) // settings has checked it
-	return host
-}
-
-// lockFolder makes the folder of a node, and locks it.
-func lockFolder(dir string) (path string, unlock func() error, err error) {
-	path = filepath.Join(dir, folder)
-	fs := disk.OS()
-	if err = fs.MkdirAll(path); err != nil {
-		return "", nil, err
-	}
-	l, err := fs.Lock(path)
-	if err != nil {
-		return "", nil, fmt.Errorf("another node of a group uses the directory %s (--dir gives each its own): %w", path, err)
-	}
-	return path, l.Close, nil
 }
 
 // peers returns what is heard of the nodes; nothing before Begin.

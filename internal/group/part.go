@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/group/control"
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/sentinel"
+	"github.com/ebbdb/ebb/internal/group/settings"
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/listen"
 )
@@ -64,6 +67,20 @@ func open(o Options, with partOptions) (*part, error) {
 	p.sentinel = sentinel.Serve(sentinel.Options{Listeners: all, View: p.view, Access: with.access, Failover: p.failover, Recover: p.recoverAt,
 		Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
 	return p, nil
+}
+
+// lockFolder makes the folder of a node, and locks it.
+func lockFolder(dir string) (path string, unlock func() error, err error) {
+	path = filepath.Join(dir, folder)
+	fs := disk.OS()
+	if err = fs.MkdirAll(path); err != nil {
+		return "", nil, err
+	}
+	l, err := fs.Lock(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("another node of a group uses the directory %s (--dir gives each its own): %w", path, err)
+	}
+	return path, l.Close, nil
 }
 
 // listenAt returns where to listen for an address by which others reach the node: on loopback if it is one, otherwise on all addresses.
@@ -122,6 +139,12 @@ func (p *part) view() sentinel.View {
 		}
 	}
 	return v
+}
+
+// hostOf returns the host of a node of the list.
+func hostOf(n settings.Node) string {
+	host, _, _ := net.SplitHostPort(n.Address) // settings has checked it
+	return host
 }
 
 // shard returns the newest state of the group's only shard that the node has seen; the zero Shard before there is one.
