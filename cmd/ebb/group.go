@@ -1,150 +1,156 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ebbdb/ebb/internal/admin"
-	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/group"
-	"github.com/ebbdb/ebb/internal/group/settings"
-	"github.com/ebbdb/ebb/internal/instance"
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/doctor"
+	"github.com/ebbdb/ebb/internal/loadgen"
 )
 
-// joins returns the server's part in its group, nil if it belongs to none.
-func (p *process) joins() (instance.Group, error) {
-	o, err := p.groupOptions()
-	if o == nil || err != nil {
-		return nil, err
+func groupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "group",
+		Short: "Show the state of a group, and change it",
 	}
-	if err := settings.CheckLogin(p.cfg); err != nil {
-		return nil, err
-	}
-	host, _, _ := net.SplitHostPort(o.Group.Self.Address) // settings has checked it
-	if ip := p.cfg.String("replica-announce-ip"); ip != "" {
-		host = ip
-	}
-	port := p.cfg.Int("replica-announce-port")
-	if port == 0 && p.cfg.Bool("tls-replication") {
-		port = p.cfg.Int("tls-port")
-	}
-	if port == 0 {
-		port = p.cfg.Int("port")
-	}
-	o.Clients = net.JoinHostPort(host, strconv.FormatInt(port, 10))
-	return group.New(*o), nil
+	cmd.AddCommand(groupStatusCommand(), groupPromoteCommand(), groupSetKCommand(), groupRemoveCommand(), groupRecoverCommand())
+	return cmd
 }
 
-// groupOptions reads the directives of a group.
-func (p *process) groupOptions() (*group.Options, error) {
-	g, err := settings.Read(p.cfg, isHere)
-	if g == nil || err != nil {
-		return nil, err
+func groupStatusCommand() *cobra.Command {
+	status := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Show which nodes of a group are in sync, and how far they are",
+		Long: `Ask a server of a group for the state of the group: the epoch, its master, which nodes are
+in sync, and how far each is behind. Only the master knows the latter: if the server is a
+replica that is linked to the master, the command asks the master.`,
+		Example: `  ebb group status
+  ebb group status -u redis://host:6379`,
+		Args: cobra.NoArgs,
 	}
-	o := &group.Options{Group: g, Now: sinceBoot(), Dir: p.cfg.String("dir"), Random: randomNumber, Logger: p.log, Version: admin.RedisVersion,
-		Bind: p.cfg.Bind(), Password: p.cfg.RequirePass(), Protected: p.cfg.ProtectedMode()}
-	if g.Replicas {
-		if o.Server, o.Client, err = instance.GroupTLS(p.cfg, p.log); err != nil {
-			return nil, err
+	server := serverFlags(status.Flags())
+	status.RunE = func(cmd *cobra.Command, _ []string) error {
+		target, err := server()
+		if err != nil {
+			return err
 		}
-	}
-	return o, nil
-}
-
-func randomNumber() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // ends the process instead of returning an error
-	return binary.BigEndian.Uint64(b[:])
-}
-
-// isHere reports whether a host of a group's list is this machine.
-func isHere(host string) (bool, error) {
-	found, err := net.LookupIP(host)
-	if err != nil {
-		return false, err
-	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		return false, err
-	}
-	for _, ip := range found {
-		if ip.IsLoopback() {
-			return true, nil
-		}
-		for _, a := range own {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-				return true, nil
+		return interruptible(cmd, func(ctx context.Context) error {
+			info, err := groupMaster(ctx, &target)
+			if err != nil {
+				return err
 			}
+			return groupTable(cmd.OutOrStdout(), target.Addr, info)
+		})
+	}
+	return status
+}
+
+// groupMaster returns the fields of INFO replication of a group's master, which target is from then on; those of the server itself if it
+// has no link to the master.
+func groupMaster(ctx context.Context, target *loadgen.Target) (map[string]string, error) {
+	info, err := replicationOf(ctx, target.Open)
+	if err != nil {
+		return nil, err
+	}
+	if info["group_state"] == "" {
+		return nil, errors.New("the server belongs to no group: want one that runs with --group")
+	}
+	if info["role"] == "slave" && info["master_link_status"] == "up" {
+		master := *target
+		master.Network, master.Addr = "", net.JoinHostPort(info["master_host"], info["master_port"])
+		if of, err := replicationOf(ctx, master.Open); err == nil && of["group_state"] != "" {
+			*target, info = master, of
 		}
 	}
-	return false, nil
+	return info, nil
 }
 
-func witnessCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "witness --group HOST:PORT,HOST:PORT,HOST:PORT [--directive value ...]",
-		Short: "Run a node of a group that has a vote and no data",
-		Long: `Run a node of a group that has a vote and no data: with two servers, the third node
-of the list. It keeps a few KB in the directory group of --dir, or of the working directory,
-and answers Sentinel's protocol at --sentinel-port of the addresses of --bind, by default to
-clients of this machine alone. A small machine suffices.
-
-  ebb witness --group a:7379,b:7379,c:7379 --dir /var/lib/ebb --bind "* -::*" --requirepass secret`,
-		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
-				return cmd.Help()
-			}
-			return witness(cmd.Context(), args, cmd.OutOrStdout())
-		},
+// replicationOf returns the fields of INFO replication of the server that open connects to.
+func replicationOf(ctx context.Context, open func(context.Context) (*conn.Conn, error)) (map[string]string, error) {
+	c, err := open(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = c.Close() }()
+	v, err := c.Do(ctx, "INFO", "replication")
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Info(v.String()), nil
 }
 
-// witness runs a witness until a signal ends it.
-func witness(ctx context.Context, args []string, out io.Writer) error {
-	p := &process{}
-	args, misspelt, err := withEnvironment(args, os.Environ())
-	if err != nil {
-		return err
+// groupTable prints what a node of a group says of it.
+func groupTable(out io.Writer, addr string, info map[string]string) error {
+	fmt.Fprintf(out, "node %s at %s: %s\n", info["group_node"], addr, info["group_state"])
+	fmt.Fprintf(out, "epoch %s, master node %s; in sync: %s, min-sync-replicas %s\n", info["group_epoch"], info["group_master"],
+		info["group_in_sync"], info["group_min_sync_replicas"])
+	if n := info["group_accepted_losses"]; n != "0" {
+		fmt.Fprintf(out, "an operator has accepted a loss of acknowledged writes: %s\n", times(n))
 	}
-	p.misspelt = misspelt
-	if p.cfg, err = config.Load(args, nil); err != nil {
-		return err
+	leads := info["group_writable"] != ""
+	if leads {
+		fmt.Fprintf(out, "writes: %s, reads: %s\n", answered(info["group_writable"]), answered(info["group_lease"]))
 	}
-	if err := disk.OS().MkdirAll(cmp.Or(p.cfg.String("dir"), ".")); err != nil {
-		return err
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "NODE\tINCARNATION\tIN SYNC")
+	if leads {
+		fmt.Fprint(t, "\tLINK\tOFFSET\tBEHIND")
 	}
-	closeLog, err := p.openLog(out)
-	if err != nil {
-		return err
+	self := map[string]string{"node": info["group_node"], "incarnation": info["group_incarnation"], "in_sync": info["group_self_in_sync"],
+		"offset": info["master_repl_offset"]}
+	fmt.Fprintf(t, "\n%s\n", groupLine(self, leads, true))
+	for i := 0; info["group_member"+strconv.Itoa(i)] != ""; i++ {
+		member := map[string]string{}
+		for pair := range strings.SplitSeq(info["group_member"+strconv.Itoa(i)], ",") {
+			name, value, _ := strings.Cut(pair, "=")
+			member[name] = value
+		}
+		fmt.Fprintf(t, "%s\n", groupLine(member, leads, false))
 	}
-	defer closeLog()
-	o, err := p.groupOptions()
-	if err == nil && o == nil {
-		err = fmt.Errorf("ebb witness needs --group, the list of all nodes")
+	return t.Flush()
+}
+
+// groupLine returns the line of a node. leads means that the master tells it, own that it tells it of itself.
+func groupLine(m map[string]string, leads, own bool) string {
+	line := fmt.Sprintf("%s\t%s\t%s", m["node"], m["incarnation"], yes(m["in_sync"]))
+	switch {
+	case leads && own:
+		line += fmt.Sprintf("\tmaster\t%s\t", m["offset"])
+	case leads:
+		line += fmt.Sprintf("\t%s\t%s\t%s bytes, %s ms", yes(m["linked"]), m["offset"], m["behind_bytes"], m["behind_ms"])
 	}
-	if err != nil {
-		return err
+	return line
+}
+
+func yes(flag string) string {
+	if flag == "1" {
+		return "yes"
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	w, err := group.OpenWitness(*o)
-	if err != nil {
-		return err
+	return "no"
+}
+
+func answered(flag string) string {
+	if flag == "1" {
+		return "answered"
 	}
-	fmt.Fprintf(p.out, "ebb %s is a witness of the group %s (pid %d)\n", version(), o.Group.Name, os.Getpid())
-	<-ctx.Done()
-	return w.Close()
+	return "not answered"
+}
+
+func times(n string) string {
+	if n == "1" {
+		return "once"
+	}
+	return n + " times"
 }
