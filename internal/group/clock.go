@@ -13,7 +13,7 @@ import (
 //
 //	the master's heartbeats ── its engine's time ──▶ difference to this machine's ──▶ director ──▶ engineClock
 //
-// A heartbeat takes a while to arrive, so the time in it is behind by that when it is heard: of the newest ones, the one that was ahead by
+// A heartbeat takes a while to arrive, so the time in it is behind by that when it arrives: of the newest ones, the one that was ahead by
 // most is the nearest. A replica sets its clock where it is off by more than settable, and slews it otherwise. A node that becomes the
 // master goes on from there, and slews towards its own machine's time.
 
@@ -93,8 +93,8 @@ type difference struct {
 	newest [samples]int64
 }
 
-// hear takes the difference that a heartbeat of the master of an epoch had when it was heard, in us.
-func (d *difference) hear(epoch uint64, ahead int64) {
+// add takes the difference that a heartbeat of the master of an epoch had when it arrived, in us.
+func (d *difference) add(epoch uint64, ahead int64) {
 	if epoch != d.epoch {
 		*d = difference{epoch: epoch}
 	}
@@ -102,7 +102,7 @@ func (d *difference) hear(epoch uint64, ahead int64) {
 	d.n++
 }
 
-// best returns the difference, and false if too few heartbeats were heard: the first one may have waited for its connection.
+// best returns the difference, and false if too few heartbeats have arrived: the first one may have waited for its connection.
 func (d *difference) best() (ahead int64, ok bool) {
 	ahead = d.newest[0]
 	for _, a := range d.newest[:min(d.n, samples)] {

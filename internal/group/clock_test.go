@@ -54,7 +54,7 @@ func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
 		{1, 30, 30, false}, {1, 20, 30, true}, {1, -900, 30, true}, {1, 29, 30, true}, {1, 10, 29, true}, {1, 31, 31, true},
 		{2, -50, -50, false}, {2, -49, -49, true},
 	} {
-		d.hear(x.epoch, x.ahead)
+		d.add(x.epoch, x.ahead)
 		if got, ok := d.best(); got != x.want || ok != x.ok {
 			t.Errorf("after heartbeat %d: %d, %v, want %d, %v", i, got, ok, x.want, x.ok)
 		}
@@ -77,12 +77,12 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 		{From: one, Time: at}, // not yet
 		{From: directory.Member{Node: 1, Incarnation: 1}, Master: 10, Time: at}, // of a later epoch
 	} {
-		if m.heard(r); m.ahead.n != 0 {
+		if m.heartbeat(r); m.ahead.n != 0 {
 			t.Fatalf("%+v tells the time", r)
 		}
 	}
-	m.heard(shard.Report{From: one, Master: 3, Time: at})
-	m.heard(shard.Report{From: one, Master: 3, Time: at})
+	m.heartbeat(shard.Report{From: one, Master: 3, Time: at})
+	m.heartbeat(shard.Report{From: one, Master: 3, Time: at})
 	if got, ok := m.ahead.best(); got != 30*secondUs || !ok {
 		t.Errorf("the master is ahead by %d us, %v", got, ok)
 	}

@@ -149,7 +149,7 @@ func (m *Member) Begin() error {
 	m.step(shard.Tick{})
 	m.mu.Unlock()
 	p, err := open(o, partOptions{data: true, register: m.register(), report: m.report, registered: m.registered, applied: m.applied,
-		heard: m.heard, failover: m.handOver, access: serverAccess{m.svc}})
+		heartbeat: m.heartbeat, failover: m.handOver, access: serverAccess{m.svc}})
 	if err != nil {
 		return err
 	}
@@ -313,8 +313,8 @@ func (m *Member) report() shard.Report {
 	return r
 }
 
-// heard takes the heartbeat of another node. That of the master tells the time.
-func (m *Member) heard(r shard.Report) {
+// heartbeat takes the heartbeat of another node. That of the master tells the time.
+func (m *Member) heartbeat(r shard.Report) {
 	if m.clock == nil {
 		return
 	}
@@ -323,7 +323,7 @@ func (m *Member) heard(r shard.Report) {
 	defer m.mu.Unlock()
 	s := m.node.Shard()
 	if r.Time != 0 && r.Master != 0 && r.Master == s.Epoch && r.From == s.Master && m.role.epoch == 0 {
-		m.ahead.hear(r.Master, r.Time-machine)
+		m.ahead.add(r.Master, r.Time-machine)
 	}
 }
 
@@ -370,7 +370,7 @@ func (m *Member) compare(s directory.Shard) {
 	}
 }
 
-// peers returns what is heard of the nodes; nothing before Begin.
+// peers returns the nodes of the group, as their heartbeats describe them; none before Begin.
 func (m *Member) peers() []control.Peer {
 	m.mu.Lock()
 	p := m.part

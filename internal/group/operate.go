@@ -146,7 +146,8 @@ func (p *part) status(put func(name string, value any)) {
 		}
 		put("group_peer"+strconv.Itoa(i), fmt.Sprintf("node=%d,address=%s,clients=%s,voter=%d,data=%d,incarnation=%d,level=%s,removed=%d,"+
 			"silent=%d,heard_ms=%d,master_of_epoch=%d,offset=%d", peer.ID, peer.Address, peer.Clients, bit(voters[peer.ID]), bit(peer.Data),
-			n.Incarnation, level, bit(p.control.Removed(peer.ID)), bit(peer.Silent), peer.Heard.Milliseconds(), peer.Report.Master, peer.Report.End))
+			n.Incarnation, level, bit(p.control.Removed(peer.ID)), bit(peer.Silent), peer.SinceHeartbeat.Milliseconds(),
+			peer.Report.Master, peer.Report.End))
 	}
 }
 

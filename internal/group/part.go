@@ -32,7 +32,7 @@ type partOptions struct {
 	data       bool
 	register   directory.Command
 	report     func() shard.Report
-	heard      func(shard.Report) // nil: nothing listens
+	heartbeat  func(shard.Report) // nil: nothing listens
 	registered func(directory.Member, []directory.Shard)
 	applied    func([]directory.Shard)
 	failover   func(to directory.NodeID) bool // begins a hand-over if this node is the master
@@ -52,8 +52,8 @@ func open(o Options, with partOptions) (*part, error) {
 		return fail(fmt.Errorf("the group's port: %w", err))
 	}
 	p.control, err = control.Open(control.Config{Group: o.Group, Data: with.data, Clients: o.Clients, Sentinel: o.Group.Sentinel,
-		Register: with.register, Now: o.Now, Report: with.report, Heard: with.heard, Registered: with.registered, Applied: with.applied, Dir: dir,
-		Random: o.Random, Listener: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
+		Register: with.register, Now: o.Now, Report: with.report, Heartbeat: with.heartbeat, Registered: with.registered,
+		Applied: with.applied, Dir: dir, Random: o.Random, Listener: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
 	if err != nil {
 		return fail(errors.Join(err, own.Close()))
 	}
@@ -123,14 +123,14 @@ func (p *part) view() sentinel.View {
 		self := peer.ID == g.Self.ID
 		if peer.Sentinel != 0 && !self {
 			v.Others = append(v.Others, sentinel.Server{Host: hostOf(peer.Node), Port: peer.Sentinel, ID: p.id(peer.Address),
-				Heard: peer.Heard, Down: peer.Silent})
+				SinceHeartbeat: peer.SinceHeartbeat, Down: peer.Silent})
 		}
 		host, text, err := net.SplitHostPort(peer.Clients)
 		if err != nil {
 			continue
 		}
 		port, _ := strconv.Atoi(text)
-		server := sentinel.Server{Host: host, Port: port, ID: p.id(peer.Clients), Heard: peer.Heard, Down: peer.Silent,
+		server := sentinel.Server{Host: host, Port: port, ID: p.id(peer.Clients), SinceHeartbeat: peer.SinceHeartbeat, Down: peer.Silent,
 			Linked: !peer.Silent && s.In(peer.Report.From), Offset: peer.Report.End}
 		if s.Master.Node == peer.ID {
 			v.Master = server

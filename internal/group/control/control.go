@@ -1,7 +1,7 @@
 // Package control is a node's part in saying which node is the master: it founds the group, registers the node, tells all voters
 // again and again that it is alive, takes its proposals to the leader, and promotes another node if it leads and the master is silent.
 //
-//	                       ┌─ beats, a tenth of group-timeout apart ─▶ each other node:  shard.Controller
+//	                       ┌─ heartbeats, group-timeout/10 apart ────▶ each other node:  shard.Controller
 //	Report ─▶ Control ─────┤
 //	Propose ───────────────┴─ to the leader ─▶ voter.Propose ─▶ the directory ─▶ Registered, Applied
 //
@@ -40,8 +40,8 @@ import (
 // theShard is the only shard that there is so far.
 const theShard directory.ShardID = 1
 
-// beatsInTimeout is how many beats a node sends within group-timeout. Some may get lost before it counts as silent.
-const beatsInTimeout = 10
+// heartbeatsInTimeout is the number of heartbeats that a node sends within group-timeout. Some may get lost before it counts as silent.
+const heartbeatsInTimeout = 10
 
 // ErrNoLeader is the error of Propose while no voter leads, as far as this node knows.
 var ErrNoLeader = errors.New("no node leads the group's directory: a majority of the nodes must reach each other")
@@ -58,8 +58,8 @@ type Config struct {
 	Now      func() shard.Time // the node's monotonic clock
 	// Report says what the node does. It is called often, and concurrently.
 	Report func() shard.Report
-	// Heard is told of each heartbeat that is counted, at once; nil: nothing listens.
-	Heard func(shard.Report)
+	// Heartbeat is called for each heartbeat that is counted, at once; nil: nothing listens.
+	Heartbeat func(shard.Report)
 	// Registered is called when the Register was answered: the node begins from what the answer has. Applied is called after changes.
 	Registered func(directory.Member, []directory.Shard)
 	Applied    func([]directory.Shard)
@@ -87,12 +87,12 @@ type Control struct {
 
 	mu         sync.Mutex // guards what follows
 	controller *shard.Controller
-	heard      map[directory.NodeID]heard
+	newest     map[directory.NodeID]received
 }
 
-// heard is the newest beat of a node.
-type heard struct {
-	beat
+// received is a heartbeat and when it arrived.
+type received struct {
+	heartbeat
 	at shard.Time
 }
 
@@ -101,8 +101,8 @@ func Open(c Config) (*Control, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Control{conf: c, tick: c.Group.Timeout / beatsInTimeout, opened: make(chan struct{}),
-		controller: shard.NewController(c.Group.Timeout), heard: map[directory.NodeID]heard{}}
+	k := &Control{conf: c, tick: c.Group.Timeout / heartbeatsInTimeout, opened: make(chan struct{}),
+		controller: shard.NewController(c.Group.Timeout), newest: map[directory.NodeID]received{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	v, err := voter.Open(voter.Config{Node: c.Group.Self.ID, Address: c.Group.Self.Address, FS: c.FS, Dir: c.Dir, Timeout: c.Group.Timeout,
 		Logger: c.Logger, Network: k.network, Random: c.Random})
@@ -115,12 +115,12 @@ func Open(c Config) (*Control, error) {
 	}
 	k.voter = v
 	close(k.opened)
-	k.done.Go(k.found)
+	k.done.Go(k.foundGroup)
 	k.done.Go(k.watch)
-	k.done.Go(k.leads)
+	k.done.Go(k.leadLoop)
 	for _, n := range c.Group.Nodes {
 		if n.ID != c.Group.Self.ID {
-			k.done.Go(func() { k.beats(n) })
+			k.done.Go(func() { k.sendHeartbeats(n) })
 		}
 	}
 	return k, nil
@@ -180,15 +180,15 @@ func (k *Control) Leader() directory.NodeID {
 	return s.Node
 }
 
-// Peer is what a node has heard of a node of the group, itself among them.
+// Peer is a node of the group, as the heartbeats of it that have arrived at this node describe it. This node is one of them.
 type Peer struct {
 	settings.Node
-	Data     bool
-	Clients  string     // host:port; "": a witness, or not heard yet
-	Sentinel int        // port; 0: none
-	Heard    shard.Time // since its last heartbeat; of a node that was never heard, since this node started
-	Silent   bool       // not heard for group-timeout
-	Report   shard.Report
+	Data           bool
+	Clients        string        // host:port; "": a witness, or no heartbeat has arrived yet
+	Sentinel       int           // port; 0: none
+	SinceHeartbeat time.Duration // since its last heartbeat; without any, since this node started
+	Silent         bool          // no heartbeat for group-timeout
+	Report         shard.Report
 }
 
 // Peers returns the nodes of the list.
@@ -197,9 +197,9 @@ func (k *Control) Peers() (all []Peer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, n := range k.conf.Group.Nodes {
-		h := k.heard[n.ID]
-		p := Peer{Node: n, Data: h.data, Clients: h.clients, Sentinel: int(h.sentinel), Heard: now - h.at, Report: h.report}
-		p.Silent = p.Heard >= k.conf.Group.Timeout || h.server.Node == 0
+		h := k.newest[n.ID]
+		p := Peer{Node: n, Data: h.data, Clients: h.clients, Sentinel: int(h.sentinel), SinceHeartbeat: now - h.at, Report: h.report}
+		p.Silent = p.SinceHeartbeat >= k.conf.Group.Timeout || h.server.Node == 0
 		all = append(all, p)
 	}
 	return all
@@ -236,10 +236,10 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 	switch body := request[1:]; request[0] {
 	case kindHello:
 		return hello{k.voter.Self(), k.voter.Founded()}.append(nil)
-	case kindBeat:
-		h, err := parseBeat(body)
+	case kindHeartbeat:
+		h, err := parseHeartbeat(body)
 		if err == nil {
-			err = k.hear(h)
+			err = k.receive(h)
 		}
 		if err != nil {
 			k.conf.Logger.Warn("a heartbeat of a node of the group is not counted", "error", err)
@@ -264,7 +264,7 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 func (k *Control) mayPropose(from string, c directory.Command) error {
 	node := directory.NodeID(0)
 	k.mu.Lock()
-	for id, h := range k.heard {
+	for id, h := range k.newest {
 		if h.server.Name() == from {
 			node = id
 		}
@@ -289,19 +289,19 @@ func (k *Control) mayPropose(from string, c directory.Command) error {
 	return nil
 }
 
-// hear takes the beat of a node, if it is where the list has it.
-func (k *Control) hear(b beat) error {
-	if err := k.listed(b.server); err != nil {
+// receive takes the heartbeat of a node, if it is where the list has it.
+func (k *Control) receive(h heartbeat) error {
+	if err := k.listed(h.server); err != nil {
 		return err
 	}
-	if k.conf.Heard != nil {
-		k.conf.Heard(b.report)
+	if k.conf.Heartbeat != nil {
+		k.conf.Heartbeat(h.report)
 	}
 	now := k.conf.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.heard[b.server.Node] = heard{b, now}
-	k.controller.Hear(now, b.report)
+	k.newest[h.server.Node] = received{h, now}
+	k.controller.Receive(now, h.report)
 	return nil
 }
 
@@ -319,21 +319,21 @@ func (k *Control) listed(s voter.Server) error {
 	return fmt.Errorf("the node %d at %s is not in the list of this node: group must be the same on all nodes", s.Node, s.Address)
 }
 
-// beat returns what this node says of itself.
-func (k *Control) beat() beat {
+// heartbeat returns the heartbeat of this node.
+func (k *Control) heartbeat() heartbeat {
 	r := k.conf.Report()
 	r.From.Node = k.conf.Group.Self.ID
-	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel),
+	return heartbeat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel),
 		k: uint64(k.conf.Group.K), report: r}
 }
 
-// beats tells another node, until the end, that this one is alive. If that node refuses this one, for its secret or its group-name, that
-// is said once.
-func (k *Control) beats(to settings.Node) {
+// sendHeartbeats tells another node, until the end, that this one is alive. If that node refuses this one, for its secret or its
+// group-name, that is logged once.
+func (k *Control) sendHeartbeats(to settings.Node) {
 	said := ""
 	for k.sleep() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.conf.Group.Timeout/2)
-		_, err := k.port.Call(ctx, to.Address, "", k.beat().append(nil))
+		_, err := k.port.Call(ctx, to.Address, "", k.heartbeat().append(nil))
 		cancel()
 		switch {
 		case err == nil:
@@ -359,13 +359,13 @@ func (k *Control) sleep() bool {
 	}
 }
 
-// found founds the group, if this node is the first of the list and no node is in a group.
-func (k *Control) found() {
+// foundGroup founds the group, if this node is the first of the list and no node is in a group.
+func (k *Control) foundGroup() {
 	if k.conf.Group.Self.ID != k.conf.Group.Nodes[0].ID {
 		return
 	}
 	for !k.voter.Founded() {
-		all, ok := k.ask()
+		all, ok := k.askOthers()
 		if ok {
 			err := k.voter.Found(all)
 			if err == nil {
@@ -380,8 +380,8 @@ func (k *Control) found() {
 	}
 }
 
-// ask asks all other nodes how their voters are named, and reports whether all have answered and none is in a group.
-func (k *Control) ask() (all []voter.Server, ok bool) {
+// askOthers asks all other nodes how their voters are named, and reports whether all have answered and none is in a group.
+func (k *Control) askOthers() (all []voter.Server, ok bool) {
 	for _, n := range k.conf.Group.Nodes {
 		if n.ID == k.conf.Group.Self.ID {
 			all = append(all, k.voter.Self())

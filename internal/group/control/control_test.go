@@ -459,7 +459,7 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 			"counts itself as number 2": {Node: 2, Store: 1, Address: w.address(3)},
 			"not in the list":           {Node: 9, Store: 1, Address: "host9:7379"},
 		} {
-			if err := m.hear(beat{server: s, report: shard.Report{From: directory.Member{Node: s.Node}}}); err == nil ||
+			if err := m.receive(heartbeat{server: s, report: shard.Report{From: directory.Member{Node: s.Node}}}); err == nil ||
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v, want an error with %q", s, err, want)
 			}
@@ -469,15 +469,15 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	server := voter.Server{Node: 3, Store: 7, Address: "h:1"}
-	b := beat{server: server, data: true, clients: "h:6379", sentinel: 26379, k: 2,
+	b := heartbeat{server: server, data: true, clients: "h:6379", sentinel: 26379, k: 2,
 		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40, Time: 1 << 50}}
 	wire := b.append(nil)
-	if got, err := parseBeat(wire[1:]); err != nil || got != b || wire[0] != kindBeat {
+	if got, err := parseHeartbeat(wire[1:]); err != nil || got != b || wire[0] != kindHeartbeat {
 		t.Errorf("%+v, %v, want %+v", got, err, b)
 	}
 	for i := range wire {
 		if i > 0 {
-			if got, err := parseBeat(wire[1:i]); err == nil {
+			if got, err := parseHeartbeat(wire[1:i]); err == nil {
 				t.Errorf("%d of %d bytes are read as %+v", i, len(wire), got)
 			}
 		}

@@ -5,12 +5,12 @@ import (
 	"github.com/ebbdb/ebb/internal/group/voter"
 )
 
-// leads does at each tick what the leader of the directory has to do. Another voter watches the master as well, so that it knows for how
+// leadLoop does at each tick what the leader of the directory has to do. Another voter watches the master as well, so that it knows for how
 // long the master has been silent when it becomes the leader.
-func (k *Control) leads() {
+func (k *Control) leadLoop() {
 	current := false // this node leads, and has applied what was committed before
 	for k.sleep() {
-		if err := k.hear(k.beat()); err != nil {
+		if err := k.receive(k.heartbeat()); err != nil {
 			k.conf.Logger.Warn("this node is not in the list of the group", "error", err)
 		}
 		if k.voter.Yield() {
@@ -31,14 +31,14 @@ func (k *Control) leads() {
 	}
 }
 
-// alive returns the beats of the last group-timeout, in the order of the list.
-func (k *Control) alive() (all []beat) {
+// alive returns the heartbeats of the last group-timeout, in the order of the list.
+func (k *Control) alive() (all []heartbeat) {
 	now := k.conf.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, n := range k.conf.Group.Nodes {
-		if h, ok := k.heard[n.ID]; ok && now-h.at < k.conf.Group.Timeout {
-			all = append(all, h.beat)
+		if h, ok := k.newest[n.ID]; ok && now-h.at < k.conf.Group.Timeout {
+			all = append(all, h.heartbeat)
 		}
 	}
 	return all
@@ -80,7 +80,7 @@ func (k *Control) add() {
 	for _, n := range k.voter.Nodes() {
 		known[n.ID] = true
 	}
-	alive := map[directory.NodeID]beat{}
+	alive := map[directory.NodeID]heartbeat{}
 	for _, b := range k.alive() {
 		alive[b.server.Node] = b
 	}
@@ -107,13 +107,13 @@ func (k *Control) create() {
 			registered[n.ID] = n
 		}
 	}
-	beats := map[directory.NodeID]beat{}
+	heartbeats := map[directory.NodeID]heartbeat{}
 	for _, b := range k.alive() {
-		beats[b.server.Node] = b
+		heartbeats[b.server.Node] = b
 	}
 	master, longest, holders, need := directory.Member{}, uint64(0), 0, uint64(0)
 	for _, n := range k.conf.Group.Nodes {
-		b, alive := beats[n.ID]
+		b, alive := heartbeats[n.ID]
 		switch r := registered[n.ID]; {
 		case r.ID == 0:
 			return

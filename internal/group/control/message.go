@@ -12,17 +12,17 @@ import (
 
 // What nodes say to each other in calls (internal/group/port). A request begins with its kind:
 //
-//	hello    nothing                                  ─▶ the name of the voter, whether it is in a group
-//	beat     the name of the voter, data, where it    ─▶ nothing
-//	         serves clients, sentinel-port, a
-//	         report, min-sync-replicas
-//	propose  a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
+//	hello      nothing                                  ─▶ the name of the voter, whether it is in a group
+//	heartbeat  the name of the voter, data, where it    ─▶ nothing
+//	           serves clients, sentinel-port, a
+//	           report, min-sync-replicas
+//	propose    a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
 // Numbers are varints, texts have their length before them.
 const (
-	kindHello   byte = 'h'
-	kindBeat    byte = 'b'
-	kindPropose byte = 'p'
+	kindHello     byte = 'h'
+	kindHeartbeat byte = 'b'
+	kindPropose   byte = 'p'
 )
 
 const (
@@ -55,8 +55,8 @@ func parseHello(b []byte) (hello, error) {
 	return hello{server, rest[0] == 1}, nil
 }
 
-// beat is a heartbeat: what a node says of itself.
-type beat struct {
+// heartbeat is the message by which a node says that it is alive, and what it does.
+type heartbeat struct {
 	server   voter.Server
 	data     bool
 	clients  string // where it serves clients, host:port; a witness serves none
@@ -65,8 +65,8 @@ type beat struct {
 	report   shard.Report
 }
 
-func (h beat) append(b []byte) []byte {
-	b = append(appendText(append(b, kindBeat), h.server.String()), flag(h.data))
+func (h heartbeat) append(b []byte) []byte {
+	b = append(appendText(append(b, kindHeartbeat), h.server.String()), flag(h.data))
 	b = appendText(b, h.clients)
 	for _, n := range []uint64{h.sentinel, uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End,
 		uint64(h.report.Time), h.k} {
@@ -75,26 +75,26 @@ func (h beat) append(b []byte) []byte {
 	return b
 }
 
-// parseBeat reads a beat behind its kind.
-func parseBeat(b []byte) (h beat, err error) {
+// parseHeartbeat reads a heartbeat behind its kind.
+func parseHeartbeat(b []byte) (h heartbeat, err error) {
 	name, rest, ok := text(b)
 	if h.server, err = voter.ParseServer(name); !ok || err != nil || len(rest) == 0 || rest[0] > 1 {
-		return beat{}, errMessage
+		return heartbeat{}, errMessage
 	}
 	h.data = rest[0] == 1
 	if h.clients, rest, ok = text(rest[1:]); !ok {
-		return beat{}, errMessage
+		return heartbeat{}, errMessage
 	}
 	var numbers [7]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 {
-			return beat{}, errMessage
+			return heartbeat{}, errMessage
 		}
 		numbers[i], rest = n, rest[size:]
 	}
 	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 || numbers[6] > maxK {
-		return beat{}, errMessage
+		return heartbeat{}, errMessage
 	}
 	h.sentinel, h.k = numbers[0], numbers[6]
 	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4],

@@ -26,19 +26,19 @@ type View struct {
 	Replicas  []Server
 	Others    []Server // the other nodes and witnesses, at their Sentinel ports
 	Quorum    int      // the smallest majority of nodes
-	Usable    int      // how many nodes are heard, this one included
+	Usable    int      // the number of nodes that are not silent, this one included
 	DownAfter time.Duration
 }
 
 // Server is the master, a replica, or a node that answers Sentinel's protocol.
 type Server struct {
-	Host   string
-	Port   int
-	ID     string        // 40 hexadecimal digits
-	Heard  time.Duration // since its last heartbeat
-	Down   bool          // it is silent
-	Linked bool          // a replica: its link to the master is up
-	Offset uint64        // a replica: how far it is
+	Host           string
+	Port           int
+	ID             string // 40 hexadecimal digits
+	SinceHeartbeat time.Duration
+	Down           bool   // it is silent
+	Linked         bool   // a replica: its link to the master is up
+	Offset         uint64 // a replica: how far it is
 }
 
 // address returns host:port.
@@ -76,7 +76,7 @@ func events(old, now View) (all []event) {
 	return append(all, now.silence("master", old.Master, now.Master)...)
 }
 
-// silence returns the event of a server that has become silent, or is heard again.
+// silence returns the event of a server that has become silent, or is alive again.
 func (v View) silence(kind string, before, now Server) []event {
 	switch {
 	case now.Down == before.Down:

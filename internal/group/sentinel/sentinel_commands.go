@@ -127,33 +127,34 @@ func (v View) common(name, flags string, s Server) []string {
 			flags += ",disconnected"
 		}
 	}
-	heard := millis(s.Heard)
+	since := millis(s.SinceHeartbeat)
 	return []string{"name", name, "ip", s.Host, "port", strconv.Itoa(s.Port), "runid", s.ID, "flags", flags, "link-pending-commands", "0",
-		"link-refcount", "1", "last-ping-sent", "0", "last-ok-ping-reply", heard, "last-ping-reply", heard,
+		"link-refcount", "1", "last-ping-sent", "0", "last-ok-ping-reply", since, "last-ping-reply", since,
 		"down-after-milliseconds", millis(v.DownAfter)}
 }
 
 func (v View) master() []string {
-	heard := millis(v.Master.Heard)
-	return append(v.common(v.Name, "master", v.Master), "info-refresh", heard, "role-reported", "master", "role-reported-time", heard,
+	since := millis(v.Master.SinceHeartbeat)
+	return append(v.common(v.Name, "master", v.Master), "info-refresh", since, "role-reported", "master", "role-reported-time", since,
 		"config-epoch", strconv.FormatUint(v.Epoch, 10), "num-slaves", strconv.Itoa(len(v.Replicas)),
 		"num-other-sentinels", strconv.Itoa(len(v.Others)), "quorum", strconv.Itoa(v.Quorum),
 		"failover-timeout", millis(v.DownAfter), "parallel-syncs", strconv.Itoa(max(len(v.Replicas), 1)))
 }
 
 func (v View) replica(s Server) []string {
-	heard, down, status := millis(s.Heard), "0", "ok"
+	since, down, status := millis(s.SinceHeartbeat), "0", "ok"
 	if !s.Linked {
-		down, status = heard, "err"
+		down, status = since, "err"
 	}
-	return append(v.common(s.address(), "slave", s), "info-refresh", heard, "role-reported", "slave", "role-reported-time", heard,
+	return append(v.common(s.address(), "slave", s), "info-refresh", since, "role-reported", "slave", "role-reported-time", since,
 		"master-link-down-time", down, "master-link-status", status, "master-host", v.Master.Host,
 		"master-port", strconv.Itoa(v.Master.Port), "slave-priority", "100", "slave-repl-offset", strconv.FormatUint(s.Offset, 10),
 		"replica-announced", "1")
 }
 
 func (v View) other(s Server) []string {
-	return append(v.common(s.ID, "sentinel", s), "last-hello-message", millis(s.Heard), "voted-leader", "?", "voted-leader-epoch", "0")
+	return append(v.common(s.ID, "sentinel", s), "last-hello-message", millis(s.SinceHeartbeat),
+		"voted-leader", "?", "voted-leader-epoch", "0")
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -23,8 +23,8 @@ import (
 func TestMain(m *testing.M) { leaks.Main(m) }
 
 var (
-	a = Server{Host: "10.0.0.1", Port: 6379, ID: strings.Repeat("a", 40), Heard: 100 * time.Millisecond}
-	b = Server{Host: "10.0.0.2", Port: 6379, ID: strings.Repeat("b", 40), Heard: 200 * time.Millisecond, Linked: true, Offset: 500}
+	a = Server{Host: "10.0.0.1", Port: 6379, ID: strings.Repeat("a", 40), SinceHeartbeat: 100 * time.Millisecond}
+	b = Server{Host: "10.0.0.2", Port: 6379, ID: strings.Repeat("b", 40), SinceHeartbeat: 200 * time.Millisecond, Linked: true, Offset: 500}
 	w = Server{Host: "10.0.0.3", Port: 26379, ID: strings.Repeat("c", 40)}
 )
 

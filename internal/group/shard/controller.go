@@ -11,8 +11,8 @@ import (
 type Controller struct {
 	timeout time.Duration
 	shard   directory.Shard
-	changed Time // when the state that it has began to hold here
-	heard   []report
+	changed Time     // when the state that it has began to hold here
+	reports []report // the newest of each node
 }
 
 // Report is what a node's heartbeat says, each 200 ms.
@@ -31,15 +31,15 @@ type report struct {
 // NewController returns a controller that calls a master silent after a timeout (group-timeout).
 func NewController(timeout time.Duration) *Controller { return &Controller{timeout: timeout} }
 
-// Hear takes a heartbeat.
-func (c *Controller) Hear(now Time, r Report) {
-	for i := range c.heard {
-		if c.heard[i].From.Node == r.From.Node {
-			c.heard[i] = report{r, now}
+// Receive takes a heartbeat.
+func (c *Controller) Receive(now Time, r Report) {
+	for i := range c.reports {
+		if c.reports[i].From.Node == r.From.Node {
+			c.reports[i] = report{r, now}
 			return
 		}
 	}
-	c.heard = append(c.heard, report{r, now})
+	c.reports = append(c.reports, report{r, now})
 }
 
 // Decide returns the Promote to propose, if there is one: the master of the state has sent no heartbeat of its epoch and
@@ -53,8 +53,8 @@ func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, boo
 		return directory.Command{}, false
 	}
 	var best *report
-	for i := range c.heard {
-		r := &c.heard[i]
+	for i := range c.reports {
+		r := &c.reports[i]
 		if now-r.at >= c.timeout || !s.In(r.From) {
 			continue
 		}

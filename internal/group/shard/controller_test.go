@@ -20,14 +20,14 @@ func promotes(t *testing.T, c *Controller, now Time, s directory.Shard, want dir
 
 func TestTheControllerPromotesTheFurthestMemberInSyncOfASilentMaster(t *testing.T) {
 	c, s := NewController(2*sec), state(1, 5, 1, one, one, two, three)
-	c.Hear(0, Report{From: one, Master: 1, End: 9})
+	c.Receive(0, Report{From: one, Master: 1, End: 9})
 	promotes(t, c, 0, s, 0)
 	promotes(t, c, 1900*ms, s, 0)
-	c.Hear(1950*ms, Report{From: two, End: 7})
-	c.Hear(1950*ms, Report{From: three, End: 8})
-	c.Hear(1950*ms, Report{From: directory.Member{Node: 4, Incarnation: 1}, End: 99}) // not in sync
+	c.Receive(1950*ms, Report{From: two, End: 7})
+	c.Receive(1950*ms, Report{From: three, End: 8})
+	c.Receive(1950*ms, Report{From: directory.Member{Node: 4, Incarnation: 1}, End: 99}) // not in sync
 	promotes(t, c, 2*sec, s, 3)
-	c.Hear(2*sec, Report{From: one, Master: 1, End: 9})
+	c.Receive(2*sec, Report{From: one, Master: 1, End: 9})
 	promotes(t, c, 2100*ms, s, 0)
 }
 
@@ -39,11 +39,11 @@ func TestAMasterOfAnOlderEpochOrIncarnationIsSilent(t *testing.T) {
 	} {
 		c := NewController(2 * sec)
 		promotes(t, c, 0, s, 0)
-		c.Hear(2*sec, r)
+		c.Receive(2*sec, r)
 		promotes(t, c, 2*sec, s, 2)
-		c.Hear(2*sec, Report{From: two2, Master: 2}) // a new incarnation is not in sync
+		c.Receive(2*sec, Report{From: two2, Master: 2}) // a new incarnation is not in sync
 		promotes(t, c, 2*sec, s, 0)
-		c.Hear(2*sec, Report{From: one, End: 1})
+		c.Receive(2*sec, Report{From: one, End: 1})
 		if promotes(t, c, 2*sec, s, 1); t.Failed() {
 			t.Log(name)
 		}
@@ -52,12 +52,12 @@ func TestAMasterOfAnOlderEpochOrIncarnationIsSilent(t *testing.T) {
 
 func TestTheControllerGivesANewMasterTime(t *testing.T) {
 	c := NewController(2 * sec)
-	c.Hear(3*sec, Report{From: one})
+	c.Receive(3*sec, Report{From: one})
 	promotes(t, c, 3*sec, state(1, 1, 0, two, one, two), 0)
-	c.Hear(5*sec, Report{From: one})
+	c.Receive(5*sec, Report{From: one})
 	promotes(t, c, 5*sec, state(2, 2, 0, two, one, two), 0)
 	promotes(t, c, 6900*ms, state(2, 2, 0, two, one, two), 0)
 	promotes(t, c, 6999*ms, state(2, 2, 0, two, one, two), 0)
-	c.Hear(7*sec, Report{From: one})
+	c.Receive(7*sec, Report{From: one})
 	promotes(t, c, 7*sec, state(2, 2, 0, two, one, two), 1)
 }

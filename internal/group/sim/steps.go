@@ -278,7 +278,7 @@ func (w *world) round(c *shard.Controller, live []*node) {
 		w.write(n)
 		w.sync(n)
 		if n.registered {
-			c.Hear(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log))})
+			c.Receive(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log))})
 		}
 	}
 	for range len(w.requests) {
