@@ -8,8 +8,8 @@ import (
 // The director makes the server what the node says: the master of an epoch, the replica of a master, or one that rests. It alone changes
 // the role, with all shards locked, and it looks again whenever something may have changed.
 
-// direct is the director's goroutine.
-func (m *Member) direct() {
+// directLoop is the director's goroutine.
+func (m *Member) directLoop() {
 	for {
 		select {
 		case <-m.ctx.Done():
@@ -37,7 +37,7 @@ func (m *Member) wanted() (epoch uint64, follows string) {
 	return 0, follows
 }
 
-// adjust makes the server what the node says.
+// adjust gives the server the role that shard.Node has decided on.
 func (m *Member) adjust() {
 	m.keepTime()
 	epoch, follows := m.wanted()
@@ -71,7 +71,7 @@ func (m *Member) stepDown() {
 	}
 	m.turns.handing = false
 	m.mu.Unlock()
-	m.rested.Wake()
+	m.steppedDown.Wake()
 }
 
 // lead makes the server the master of an epoch.
@@ -95,7 +95,7 @@ func (m *Member) lead(epoch uint64) {
 	m.turns.promoted++
 	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
 	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
-	m.alone.Wake()
+	m.wakeTail.Wake()
 }
 
 // followMaster makes the server a replica of the master at an address; "": of none.

@@ -71,14 +71,14 @@ type Member struct {
 	clock  *engineClock // nil in tests without an engine
 	farOff bool         // its shift would be too great; of the director
 
-	ctx       context.Context
-	cancel    context.CancelFunc
-	done      sync.WaitGroup
-	wake      oplog.Signal // the director looks
-	proposals chan directory.Command
-	alone     oplog.Signal // the tail looks
-	rested    oplog.Signal // the server is no longer the master
-	synced    oplog.Signal // the files hold more
+	ctx         context.Context
+	cancel      context.CancelFunc
+	done        sync.WaitGroup
+	wake        oplog.Signal // the director looks
+	proposals   chan directory.Command
+	wakeTail    oplog.Signal // tail looks
+	steppedDown oplog.Signal // the server is no longer the master
+	filesSynced oplog.Signal // the files hold more
 
 	mu       sync.Mutex // guards what follows
 	node     *shard.Node
@@ -94,7 +94,7 @@ type Member struct {
 	role     role
 	writable bool
 	leased   bool
-	awaits   bool                       // the log will tell synced
+	awaits   bool                       // the log will wake filesSynced
 	ahead    difference                 // of the master's engine
 	told     map[directory.NodeID]terms // what the log has said of the directives of members
 	toldK    bool                       // the log has compared min-sync-replicas
@@ -124,8 +124,8 @@ type role struct {
 
 // New returns a member. The instance calls the other methods.
 func New(o Options) *Member {
-	m := &Member{opt: o, wake: make(oplog.Signal, 1), proposals: make(chan directory.Command, 1), alone: make(oplog.Signal, 1),
-		rested: make(oplog.Signal, 1), synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
+	m := &Member{opt: o, wake: make(oplog.Signal, 1), proposals: make(chan directory.Command, 1), wakeTail: make(oplog.Signal, 1),
+		steppedDown: make(oplog.Signal, 1), filesSynced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
 		byLink: map[shard.Link]*replication.Replica{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
@@ -156,7 +156,7 @@ func (m *Member) Begin() error {
 	m.mu.Lock()
 	m.part = p
 	m.mu.Unlock()
-	m.done.Go(m.direct)
+	m.done.Go(m.directLoop)
 	m.done.Go(m.propose)
 	m.done.Go(m.tick)
 	m.done.Go(m.tail)
@@ -231,14 +231,14 @@ func (m *Member) step(e shard.Event) {
 	now := m.opt.Now()
 	if at := (shard.Appended{End: uint64(m.log.End()), Synced: m.syncedTo()}); at != m.fed || m.stale {
 		m.fed, m.stale = at, false
-		m.carry(m.node.Step(now, at))
+		m.execute(m.node.Step(now, at))
 	}
-	m.carry(m.node.Step(now, e))
+	m.execute(m.node.Step(now, e))
 	m.settle(now)
 }
 
-// carry does what came out of a step.
-func (m *Member) carry(out shard.Output) {
+// execute carries out an Output: it closes links, keeps the acknowledgement to send, and queues the proposal.
+func (m *Member) execute(out shard.Output) {
 	for _, id := range out.Close {
 		if id == m.link && id != 0 {
 			m.link = 0
@@ -267,7 +267,7 @@ func (m *Member) settle(now shard.Time) {
 	if g.Epoch != 0 && g.Epoch == m.role.epoch {
 		m.log.SetCommitted(m.role.term, int64(g.Committed))
 		if m.opt.Group.Level == directory.Disk && !m.awaits {
-			m.awaits = !m.log.OnSynced(m.log.End(), m.synced)
+			m.awaits = !m.log.OnSynced(m.log.End(), m.filesSynced)
 		}
 	}
 	lease := m.lease(g)
@@ -355,7 +355,7 @@ func (m *Member) applied(all []directory.Shard) {
 		}
 	}
 	m.wake.Wake()
-	m.alone.Wake()
+	m.wakeTail.Wake()
 }
 
 // compare says once if min-sync-replicas of this node is different from the number that the directory keeps. mu is held.

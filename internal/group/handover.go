@@ -39,7 +39,7 @@ func (m *Member) Leave(ctx context.Context) {
 			return
 		}
 		select {
-		case <-m.rested:
+		case <-m.steppedDown:
 		case <-look.C:
 		case <-ctx.Done():
 			m.opt.Logger.Warn("this master ends without having handed its group over: another node replaces it after group-timeout")

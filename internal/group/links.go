@@ -136,7 +136,7 @@ func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 			break
 		}
 	}
-	m.carry(out)
+	m.execute(out)
 	m.settle(now)
 	if refused || m.role.epoch == 0 || m.node.Gates(now).Epoch != m.role.epoch {
 		m.forget(f)

@@ -38,7 +38,7 @@ func (m *Member) tick() {
 		case <-m.ctx.Done():
 			return
 		case <-t.C:
-		case <-m.synced:
+		case <-m.filesSynced:
 			m.mu.Lock()
 			m.awaits = false
 			m.step(shard.Tick{})
@@ -71,7 +71,7 @@ func (m *Member) tail() {
 		select {
 		case <-m.ctx.Done():
 			return
-		case <-m.alone:
+		case <-m.wakeTail:
 		}
 	}
 }
