@@ -282,8 +282,8 @@ func (f *follower) unpaused() error {
 	if !f.r.host.Paused() {
 		return nil
 	}
-	f.l.deaf.Store(true)
-	defer f.l.deaf.Store(false)
+	f.l.notReading.Store(true)
+	defer f.l.notReading.Store(false)
 	defer f.m.noteReceived()
 	return f.r.host.AwaitPause(f.l.ctx)
 }

@@ -53,7 +53,7 @@ type link struct {
 
 	at           atomic.Int32 // linkStep
 	lastReceived atomic.Int64 // us: when the master last sent something
-	deaf         atomic.Bool  // the link does not read now, for instance while it loads, so the liveness check must not count the silence
+	notReading   atomic.Bool  // for instance while it loads: the liveness check must not count the silence
 	down         atomic.Int64 // us since when there is no stream
 	expected     atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
 	received     atomic.Int64
@@ -294,7 +294,7 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		case linkSync:
 			_ = m.send([]byte("\n")) // tells the master that this replica is alive and loads
 		}
-		if l.deaf.Load() {
+		if l.notReading.Load() {
 			m.noteReceived()
 		}
 		silent := l.r.db.Clock().Micros() - l.lastReceived.Load()

@@ -84,7 +84,7 @@ func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived 
 	}
 	defer done()
 	if !arrived {
-		l.deaf.Store(false) // the load reads from the link
+		l.notReading.Store(false) // the load reads from the link
 	}
 	if err := l.empty(); err != nil {
 		return err
@@ -101,17 +101,17 @@ func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived 
 // of the data would have the name and the offset of the old data.
 func (l *link) holdFiles(m *masterConn) (done func(), err error) {
 	l.r.dropReplicas("all data is about to be replaced")
-	l.deaf.Store(true)
+	l.notReading.Store(true)
 	release, err := l.r.host.Keeper().Hold(l.ctx)
 	m.noteReceived()
 	if err != nil {
-		l.deaf.Store(false)
+		l.notReading.Store(false)
 		return nil, err
 	}
 	return func() {
 		release()
 		m.noteReceived()
-		l.deaf.Store(false)
+		l.notReading.Store(false)
 	}, nil
 }
 

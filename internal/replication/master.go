@@ -26,12 +26,12 @@ import (
 // master serves the replicas of this server. A server that is a replica has one too, and
 // serves the same stream to replicas of its own.
 type master struct {
-	r    *Node
-	n    atomic.Int32  // followers
-	gate sync.Mutex    // held by setGate
-	kick chan struct{} // cap 1: attend looks at the waits at once
-	ask  atomic.Bool   // attend then asks all replicas for an acknowledgement
-	lack atomic.Bool   // GateNoReplicas is closed
+	r          *Node
+	n          atomic.Int32  // followers
+	gate       sync.Mutex    // held by setGate
+	wakeAttend chan struct{} // cap 1: attend looks at the waits at once
+	askAcks    atomic.Bool   // attend then asks all replicas for an acknowledgement
+	gateClosed atomic.Bool   // GateNoReplicas is closed
 
 	full, partial, refused atomic.Int64 // synchronisations
 
@@ -50,7 +50,7 @@ type master struct {
 }
 
 func (m *master) init(r *Node) {
-	m.r, m.kick, m.joined = r, make(chan struct{}, 1), make(chan struct{}, 1)
+	m.r, m.wakeAttend, m.joined = r, make(chan struct{}, 1), make(chan struct{}, 1)
 	m.require()
 }
 
@@ -82,7 +82,7 @@ func (m *master) close() {
 }
 
 // nudge makes attend look at the waits soon.
-func (m *master) nudge() { notify(m.kick) }
+func (m *master) nudge() { notify(m.wakeAttend) }
 
 // attend does the work of each second, and settles waits when it is nudged.
 func (m *master) attend() {
@@ -93,8 +93,8 @@ func (m *master) attend() {
 		select {
 		case <-m.r.ctx.Done():
 			return
-		case <-m.kick:
-			if m.ask.Swap(false) && m.observed() {
+		case <-m.wakeAttend:
+			if m.askAcks.Swap(false) && m.observed() {
 				m.control(getAck)
 			}
 		case <-t.C:
@@ -181,9 +181,9 @@ func (m *master) setGate() {
 	defer m.gate.Unlock()
 	c := m.r.config
 	need, lag := c.Int("min-replicas-to-write"), c.Int("min-replicas-max-lag")
-	lack := need > 0 && lag > 0 && !m.r.IsReplica() && int64(m.good(lag)) < need
-	m.lack.Store(lack)
-	m.r.host.SetGate(GateNoReplicas, lack)
+	closed := need > 0 && lag > 0 && !m.r.IsReplica() && int64(m.good(lag)) < need
+	m.gateClosed.Store(closed)
+	m.r.host.SetGate(GateNoReplicas, closed)
 }
 
 // good returns the number of replicas that acknowledged something in the last lag seconds.

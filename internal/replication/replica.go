@@ -352,7 +352,7 @@ func (f *Replica) takeAck(args [][]byte) bool {
 	notify(f.acknowledged)
 	m := f.m
 	m.r.tellAcks(f, text)
-	if m.lack.Load() {
+	if m.gateClosed.Load() {
 		m.setGate()
 	}
 	m.settleWaits()

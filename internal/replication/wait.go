@@ -35,7 +35,7 @@ func (m *master) wait(w *AckWait) {
 	m.waits = append(m.waits, w)
 	m.mu.Unlock()
 	m.begin()
-	m.ask.Store(true)
+	m.askAcks.Store(true)
 	m.nudge()
 }
 
