@@ -63,7 +63,7 @@ func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
 
 func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 	one, two := directory.Member{Node: 1, Incarnation: 1}, directory.Member{Node: 2, Incarnation: 1}
-	m := New(Options{Group: &settings.Group{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
 	m.log = oplog.New(0)
 	machine := clock.NewManual(time.UnixMicro(1e15))
 	m.Clock(machine)

@@ -44,7 +44,7 @@ const folder = "group"
 
 // Options say how a node takes part. Group, Now, Dir, Random and Logger are required.
 type Options struct {
-	Group   *settings.Group
+	Group   *settings.Settings
 	Now     func() time.Duration // a monotonic clock, from any origin, which also counts while the machine sleeps
 	Dir     string               // of the data
 	Random  func() uint64

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
-// This file is what links tell the node: replication.Group. The texts that members say to each other are
+// This file is what links tell the node: replication.LinkEvents. The texts that members say to each other are
 //
 //	greeting           group-name/node/incarnation/epoch/level/lease/seal
 //	stamp              epoch/sent/lease/released
@@ -26,7 +26,7 @@ var (
 	errOldEpoch = errors.New("the master was replaced in its group")
 )
 
-// Connected implements replication.Group.
+// Connected implements replication.LinkEvents.
 func (m *Member) Connected(number uint64) (greeting string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *Member) Connected(number uint64) (greeting string, err error) {
 	return text + "/" + m.seal("greeting", text), nil
 }
 
-// Answered implements replication.Group.
+// Answered implements replication.LinkEvents.
 func (m *Member) Answered(number uint64, stream string, full bool) error {
 	epoch, err := m.epochOf(stream)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *Member) Answered(number uint64, stream string, full bool) error {
 	return nil
 }
 
-// Loaded implements replication.Group.
+// Loaded implements replication.LinkEvents.
 func (m *Member) Loaded(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Member) Loaded(number uint64) {
 	}
 }
 
-// Stamped implements replication.Group.
+// Stamped implements replication.LinkEvents.
 func (m *Member) Stamped(number uint64, text string) {
 	epoch, s, ok := parseStamp(text)
 	m.mu.Lock()
@@ -83,7 +83,7 @@ func (m *Member) Stamped(number uint64, text string) {
 	}
 }
 
-// Acknowledge implements replication.Group.
+// Acknowledge implements replication.LinkEvents.
 func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
 	return strconv.FormatUint(m.sent.Offset, 10) + "/" + strconv.FormatInt(int64(m.sent.Sent), 10), true
 }
 
-// Closed implements replication.Group.
+// Closed implements replication.LinkEvents.
 func (m *Member) Closed(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Member) Closed(number uint64) {
 	}
 }
 
-// Greeted implements replication.Group.
+// Greeted implements replication.LinkEvents.
 func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 	g, has, err := m.parseGreeting(greeting)
 	if err != nil {

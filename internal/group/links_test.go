@@ -36,7 +36,7 @@ func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, level := range []directory.Level{directory.Memory, directory.Disk} {
-		m := New(Options{Group: &settings.Group{Level: level}, Now: func() time.Duration { return 0 }, Dir: dir,
+		m := New(Options{Group: &settings.Settings{Level: level}, Now: func() time.Duration { return 0 }, Dir: dir,
 			Logger: slog.New(slog.DiscardHandler)})
 		m.save(directory.Member{Node: 2, Incarnation: 5})
 		b, err := os.ReadFile(filepath.Join(dir, folder, stateFile))
@@ -53,14 +53,14 @@ func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
 }
 
 func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
-	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }, Group: &settings.Group{Name: "ebb", Secret: "s"}}}
+	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }, Group: &settings.Settings{Name: "ebb", Secret: "s"}}}
 	for _, want := range []uint64{1, 17, 1<<63 - 1} {
 		name := m.nameOf(want)
 		if got, err := m.epochOf(name); err != nil || got != want || len(name) != 40 {
 			t.Errorf("%s: epoch %d, %v, want %d", name, got, err, want)
 		}
 	}
-	others := &Member{opt: Options{Random: m.opt.Random, Group: &settings.Group{Name: "ebb", Secret: "other"}}}
+	others := &Member{opt: Options{Random: m.opt.Random, Group: &settings.Settings{Name: "ebb", Secret: "other"}}}
 	for _, bad := range []string{"", "?", "0123456789abcdef", "xyz3456789abcdef0123456789abcdef01234567",
 		replication.NewID(), others.nameOf(1)} {
 		if got, err := m.epochOf(bad); err == nil {
@@ -71,7 +71,7 @@ func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
 
 // A server outside of the group may answer at the address of a member.
 func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
-	m := New(Options{Group: &settings.Group{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+	m := New(Options{Group: &settings.Settings{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
 		Random: func() uint64 { return 1 }})
 	m.log = oplog.New(0)
 	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{{ID: 1, Epoch: 1, Version: 1,
@@ -91,7 +91,7 @@ func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 
 // A node that was promoted, and has not become the master because something holds its shards, is replaced as a silent one is.
 func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
-	m := New(Options{Group: &settings.Group{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
 	m.log = oplog.New(0)
 	self := directory.Member{Node: 1, Incarnation: 1}
 	m.registered(self, nil)
@@ -109,7 +109,7 @@ func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 }
 
 func TestAGreetingIsOfTheSameGroup(t *testing.T) {
-	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb", Secret: "s"}}}
+	m := &Member{opt: Options{Group: &settings.Settings{Name: "ebb", Secret: "s"}}}
 	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
 	want, has := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}, terms{directory.Disk, 9}
 	if got, t2, err := m.parseGreeting(sealed("ebb/2/5/7/1/9")); err != nil || got != want || t2 != has {
@@ -145,7 +145,7 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 		{"a shorter lease in memory", terms{directory.Memory, 2}, terms{directory.Memory, 1}, false, 1},
 	} {
 		var said bytes.Buffer
-		m := New(Options{Group: &settings.Group{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
+		m := New(Options{Group: &settings.Settings{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		for range 3 { // each link
 			if err := m.fits(2, c.member); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
@@ -161,7 +161,7 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 func TestANodeSaysOnceThatTheGroupCountsOtherwise(t *testing.T) {
 	for k, want := range map[int]int{1: 0, 0: 1, 2: 1} {
 		var said bytes.Buffer
-		m := New(Options{Group: &settings.Group{K: k, Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+		m := New(Options{Group: &settings.Settings{K: k, Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		m.log = oplog.New(0)
 		self := directory.Member{Node: 1, Incarnation: 1}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// StreamName implements replication.Group.
+// StreamName implements replication.LinkEvents.
 func (m *Member) StreamName() string {
 	m.mu.Lock()
 	epoch := m.role.epoch

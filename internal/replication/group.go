@@ -21,8 +21,9 @@ import (
 // A stamp stays out of the stream: it counts in no offset, and other replicas do not get it. Otherwise a master that was cut off would
 // have some that no other node has, and would need all data when it comes back.
 
-// Group is what a group is told of its server's links. The methods do not block. Links to masters have numbers, from 1 on.
-type Group interface {
+// LinkEvents receives the events of this server's replication links, for its group. The methods do not block. Links to masters have
+// numbers, from 1 on.
+type LinkEvents interface {
 	Acks
 	// Greeted is told that a client asks for the stream as a member, and what it says of itself. An error refuses it. All shards are locked.
 	Greeted(f *Replica, greeting string) error
@@ -44,7 +45,7 @@ type Group interface {
 }
 
 // JoinGroup makes the server a member of a group. Call it before Begin: the server begins as a replica that follows no master.
-func (r *Node) JoinGroup(g Group) {
+func (r *Node) JoinGroup(g LinkEvents) {
 	r.group = g
 	r.TellAcks(g)
 }

@@ -41,7 +41,7 @@ type Node struct {
 	failover failover
 	acks     atomic.Pointer[Acks] // nil: nothing asks
 	atOnce   atomic.Int32         // AckTime
-	group    Group                // nil: the server belongs to none; set before Begin
+	group    LinkEvents           // nil: the server belongs to none; set before Begin
 	numbers  atomic.Uint64        // of connections to masters, in a group
 	quiet    atomic.Bool          // of SetQuiet; written with all shards locked
 	// syncError is why the last full synchronisation failed, "" if it did not, nil

@@ -22,7 +22,7 @@ type Group interface {
 type Member interface {
 	Group
 	GroupOperator
-	replication.Group
+	replication.LinkEvents
 	// Leave hands the group over if this server is its master and is about to end, and waits for that, until ctx ends at the latest.
 	Leave(ctx context.Context)
 }

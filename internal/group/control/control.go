@@ -48,7 +48,7 @@ var ErrNoLeader = errors.New("no node leads the group's directory: a majority of
 
 // Config says how a node takes part. FS, Dial, Server, Client, Logger and Random may be left out.
 type Config struct {
-	Group *settings.Group
+	Group *settings.Settings
 	Data  bool // it can be a member of the shard; false: a witness
 	// Clients is where the node serves clients, host:port; "" for a witness. Sentinel is its port of Sentinel's protocol, 0: none.
 	Clients  string

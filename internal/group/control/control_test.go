@@ -120,7 +120,7 @@ func (w *world) start(id directory.NodeID, data bool, end uint64) *node {
 	w.mu.Unlock()
 	register := shard.Restart(id, nil, false, false)
 	register.Process = n.process
-	c, err := Open(Config{Group: &settings.Group{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout,
+	c, err := Open(Config{Group: &settings.Settings{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout,
 		Secret: cmp.Or(w.secrets[id], "s"), K: w.ks[id]}, Logger: w.logs[id], Data: data, Register: register,
 		Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
 		Applied: n.applied, FS: w.disks[id], Dir: "/data/group", Random: w.random, Listener: l,

@@ -32,8 +32,8 @@ type Node struct {
 	Address string           // host:port of the group's port
 }
 
-// Group is what the directives say.
-type Group struct {
+// Settings are the values of the directives of a group.
+type Settings struct {
 	Name     string
 	Nodes    []Node // by ID
 	Self     Node
@@ -55,12 +55,12 @@ const maxNodes = 7
 
 // Read reads the directives. local returns the addresses of a host that are this machine's; it returns none for another machine. Read
 // returns nil if there is no group.
-func Read(v Values, local func(host string) (bool, error)) (*Group, error) {
+func Read(v Values, local func(host string) (bool, error)) (*Settings, error) {
 	list := strings.TrimSpace(v.String("group"))
 	if list == "" {
 		return nil, nil
 	}
-	g := &Group{Name: v.String("group-name"), Sentinel: int(v.Int("sentinel-port")), K: int(v.Int("min-sync-replicas")),
+	g := &Settings{Name: v.String("group-name"), Sentinel: int(v.Int("sentinel-port")), K: int(v.Int("min-sync-replicas")),
 		Timeout: millis(v, "group-timeout"), Lease: millis(v, "sync-lease"), Lag: millis(v, "sync-lag"),
 		StaleOK: v.String("sync-reads") == "local", Secret: v.String("masterauth"),
 		Replicas: v.Bool("tls-replication")}
@@ -85,7 +85,7 @@ func millis(v Values, name string) time.Duration {
 }
 
 // read reads the list.
-func (g *Group) read(list string) error {
+func (g *Settings) read(list string) error {
 	for i, address := range strings.Split(list, ",") {
 		n := Node{directory.NodeID(i + 1), strings.TrimSpace(address)}
 		if err := checkAddress(n.Address); err != nil {
@@ -124,7 +124,7 @@ func checkAddress(address string) error {
 }
 
 // sameWorld refuses a list of loopback addresses and others: the former name a node for itself alone.
-func (g *Group) sameWorld() error {
+func (g *Settings) sameWorld() error {
 	loopback := g.loopback()
 	if n := len(loopback); n > 0 && n < len(g.Nodes) {
 		return fmt.Errorf("group has the loopback address %s beside addresses of other machines, which cannot reach it", loopback[0].Address)
@@ -133,7 +133,7 @@ func (g *Group) sameWorld() error {
 }
 
 // loopback returns the nodes with loopback addresses.
-func (g *Group) loopback() (all []Node) {
+func (g *Settings) loopback() (all []Node) {
 	for _, n := range g.Nodes {
 		host, _, _ := net.SplitHostPort(n.Address) // checked
 		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
@@ -144,7 +144,7 @@ func (g *Group) loopback() (all []Node) {
 }
 
 // find finds this node in the list.
-func (g *Group) find(port int64, local func(host string) (bool, error)) error {
+func (g *Settings) find(port int64, local func(host string) (bool, error)) error {
 	var here []Node
 	var unknown error
 	for _, n := range g.Nodes {
@@ -178,7 +178,7 @@ func (g *Group) find(port int64, local func(host string) (bool, error)) error {
 const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 // check checks what the group's directives say of each other.
-func (g *Group) check() error {
+func (g *Settings) check() error {
 	switch {
 	case g.Name == "" || len(g.Name) > 64 || strings.Trim(g.Name, nameLetters) != "":
 		return fmt.Errorf("group-name is %q: want up to 64 letters, digits and . _ -", g.Name)
@@ -195,7 +195,7 @@ func (g *Group) check() error {
 }
 
 // fits checks the directives of the server beside which a group has to work.
-func (g *Group) fits(v Values) error {
+func (g *Settings) fits(v Values) error {
 	_, own, _ := net.SplitHostPort(g.Self.Address) // checked
 	for _, name := range []string{"port", "tls-port", "sentinel-port"} {
 		if p := v.Int(name); p != 0 && strconv.FormatInt(p, 10) == own {

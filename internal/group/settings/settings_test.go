@@ -58,7 +58,7 @@ func TestWithoutAListThereIsNoGroup(t *testing.T) {
 
 func TestADirectiveIsReadAsItIsMeant(t *testing.T) {
 	g, err := Read(with("group", "a:7379, b:7379,c:7379", "masterauth", "s"), machine)
-	want := &Group{Name: "ebb", Nodes: []Node{{1, "a:7379"}, {2, "b:7379"}, {3, "c:7379"}}, Self: Node{2, "b:7379"}, Sentinel: 26379,
+	want := &Settings{Name: "ebb", Nodes: []Node{{1, "a:7379"}, {2, "b:7379"}, {3, "c:7379"}}, Self: Node{2, "b:7379"}, Sentinel: 26379,
 		Timeout: 2 * time.Second, Lease: time.Second, Lag: time.Second, Secret: "s"}
 	if err != nil || !reflect.DeepEqual(g, want) {
 		t.Errorf("%+v, %v, want %+v", g, err, want)
