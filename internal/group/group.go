@@ -36,10 +36,10 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// ticksInLease is how many ticks, and stamps of a master, there are in a lease.
+// ticksInLease is the number of ticks, and of stamps of a master, in a lease.
 const ticksInLease = 4
 
-// folder is where a node keeps what it must not forget, in the directory of the data.
+// folder is the folder of a node in the directory of the data: it holds what the node must not forget.
 const folder = "group"
 
 // Options say how a node takes part. Group, Now, Dir, Random and Logger are required.
@@ -114,7 +114,7 @@ type peerLink struct {
 	epoch uint64 // of this master, when it connected
 }
 
-// role is what the server does, which the director makes so.
+// role is the role of the server, which the director gives it.
 type role struct {
 	epoch   uint64 // it is the master of it; 0: a replica
 	term    uint64 // of the log
@@ -164,7 +164,7 @@ func (m *Member) Begin() error {
 	return nil
 }
 
-// stateFile is what a node knows of itself, in its folder: shard.Saved.
+// stateFile is the file of shard.Saved in the folder of a node.
 const stateFile = "group.state"
 
 // register returns the node's Register. At level disk the node keeps its incarnation, and with it its place in the in-sync set, if its
@@ -300,8 +300,8 @@ func (m *Member) Info(put func(name string, value any)) {
 	}
 }
 
-// report is what heartbeats say. A node that was promoted and could not become the master, because something holds its shards, is not
-// the master, and is replaced.
+// report returns the Report of the next heartbeat. A node that was promoted and could not become the master, because something holds
+// its shards, is not the master, and is replaced.
 func (m *Member) report() shard.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()

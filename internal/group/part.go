@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/listen"
 )
 
-// part is what a node with data and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
+// part is the side of a node that a server and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
 type part struct {
 	opt      Options
 	control  *control.Control
@@ -103,7 +103,7 @@ func (p *part) close() error {
 	return errors.Join(err, p.unlock())
 }
 
-// view is what clients of Sentinel's protocol are told.
+// view returns the state of the group for clients of Sentinel's protocol.
 func (p *part) view() sentinel.View {
 	g := p.opt.Group
 	voters := len(p.control.Voters())

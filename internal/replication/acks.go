@@ -9,7 +9,7 @@ type Acks interface {
 	Left(f *Replica)
 }
 
-// Ack is what a replica has acknowledged on its connection so far. It sends nothing before its resynchronisation is finished.
+// Ack is a replica's newest acknowledgement on its connection. It sends none before its resynchronisation is finished.
 type Ack struct {
 	Replica *Replica
 	Term    uint64 // of the log (oplog.Holds.Term) when the connection became a replica's
@@ -33,7 +33,7 @@ func (r *Node) tellLeft(f *Replica) {
 	}
 }
 
-// AckTime is when a replica acknowledges what it has. It also does so once a second, and when the master asks.
+// AckTime is the time at which a replica acknowledges what it has. It also does so once a second, and when the master asks.
 type AckTime int32
 
 const (

@@ -25,22 +25,22 @@ import (
 // numbers, from 1 on.
 type LinkEvents interface {
 	Acks
-	// Greeted is told that a client asks for the stream as a member, and what it says of itself. An error refuses it. All shards are locked.
+	// Greeted takes the greeting of a client that asks for the stream as a member. An error refuses it. All shards are locked.
 	Greeted(f *Replica, greeting string) error
 	// StreamName returns a new name for the stream of a master; "" if this server is not the master of the group. The names of two
 	// streams differ, and masters of a group have such names only.
 	StreamName() string
-	// Connected is told that a link has connected, and returns what this server says of itself.
+	// Connected takes the number of a link that has connected, and returns the greeting of this server.
 	Connected(link uint64) (greeting string, err error)
-	// Answered is told that a master has agreed to send a stream, after all data if full, and may refuse it.
+	// Answered takes the answer of a master that sends a stream, after all data if full. An error refuses it.
 	Answered(link uint64, stream string, full bool) error
-	// Loaded is told that all data has replaced what the server had.
+	// Loaded is called when all data of a full synchronisation has replaced what the server had.
 	Loaded(link uint64)
-	// Stamped is told of a stamp, when all of the stream before it is applied.
+	// Stamped takes a stamp, when all of the stream before it is applied.
 	Stamped(link uint64, stamp string)
 	// Acknowledge returns what a member says to the master beside the offsets, and false if it must not acknowledge now.
 	Acknowledge(link uint64) (text string, ok bool)
-	// Closed is told that a link has ended.
+	// Closed is called when a link has ended.
 	Closed(link uint64)
 }
 

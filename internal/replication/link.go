@@ -26,7 +26,7 @@ import (
 // acknowledges each second, and closes a connection that is silent for repl-timeout. In a
 // group the replica acknowledges at once as well, as Node.AckAtOnce says.
 
-// linkStep is what a link does now.
+// linkStep is the present step of a link.
 type linkStep int32
 
 const (
@@ -71,7 +71,7 @@ type link struct {
 	refusedAt   int64         // us; 0: no command was refused
 }
 
-// retryAfter is how long a link waits before it dials again, as in Redis. A full
+// retryAfter is the pause of a link before it dials again, as in Redis. A full
 // synchronisation costs the master a snapshot of all data, so each failed one doubles the
 // wait, up to retryAfter << retryDoubles.
 const (
@@ -133,7 +133,7 @@ func (l *link) run() {
 	}
 }
 
-// retryInGroup is how long a link to the master of a group waits: clients wait for the member meanwhile, and a master that was just
+// retryInGroup is the pause of a link to the master of a group: clients wait for the member meanwhile, and a master that was just
 // promoted refuses links until it is ready.
 const retryInGroup = 50 * time.Millisecond
 
@@ -350,7 +350,7 @@ type masterConn struct {
 	why    atomic.Pointer[error]
 }
 
-// linkBuffer is how many bytes a link reads at once: about 5 ms of a stream with a million
+// linkBuffer is the size of a read of a link, in bytes: about 5 ms of a stream with a million
 // small commands a second.
 const linkBuffer = 256 << 10
 

@@ -50,7 +50,8 @@ var ErrNoLeader = errors.New("no node leads the group's directory: a majority of
 type Config struct {
 	Group *settings.Settings
 	Data  bool // it can be a member of the shard; false: a witness
-	// Clients is where the node serves clients, host:port; "" for a witness. Sentinel is its port of Sentinel's protocol, 0: none.
+	// Clients is the address at which the node serves clients, host:port; "" for a witness. Sentinel is its port of Sentinel's
+	// protocol, 0: none.
 	Clients  string
 	Sentinel int
 	// Register is the node's Register, by shard.Restart, with its Process and its Level.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kind is what a command does.
+// Kind is the kind of a command.
 type Kind uint8
 
 // The commands. Each comment names the fields of Command that it reads. Expand, Shrink, Promote, SetK and Recover also name the
@@ -86,7 +86,7 @@ func (r Refusal) Error() string {
 	return texts[r]
 }
 
-// Answer is what came of a command.
+// Answer is the outcome of a command.
 type Answer struct {
 	Refused Refusal // 0: it was applied
 	Node    Node    // as it is after the command, if there is one that the command names

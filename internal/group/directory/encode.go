@@ -23,7 +23,7 @@ const (
 // maxCount bounds what a length in damaged input can make Restore allocate. A group has a few nodes, and a few shards a node.
 const maxCount = 1 << 16
 
-// ErrDamaged is what Restore, DecodeCommand and DecodeAnswer return for bytes that Snapshot, AppendCommand and AppendAnswer did not
+// ErrDamaged is the error of Restore, DecodeCommand and DecodeAnswer for bytes that Snapshot, AppendCommand and AppendAnswer did not
 // write.
 var ErrDamaged = errors.New("directory: damaged")
 

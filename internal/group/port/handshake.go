@@ -39,7 +39,7 @@ const (
 // exporter names the key of a TLS connection that the proofs cover (RFC 8446, 7.5).
 const exporter = "EXPORTER-ebb-group"
 
-// hello is what the side that dials says first.
+// hello is the first message of the side that dials.
 type hello struct {
 	kind            byte
 	nonce           [nonceSize]byte

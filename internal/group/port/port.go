@@ -33,15 +33,15 @@ import (
 )
 
 const (
-	// maxOpen is how many connections of peers stay open: raft has up to three and calls up to two for each pair of nodes.
+	// maxOpen bounds the open connections of peers: raft has up to three and calls up to two for each pair of nodes.
 	maxOpen = 256
 	// maxName bounds each name in a handshake.
 	maxName = 255
 	// maxFrame bounds a request and an answer. A command of the directory has at most 64 KiB.
 	maxFrame = 256 << 10
-	// maxIdle is how many connections for calls are kept for each peer. Calls are small, and heartbeats follow each other.
+	// maxIdle bounds the idle connections for calls that are kept for each peer. Calls are small, and heartbeats follow each other.
 	maxIdle = 2
-	// queued is how many streams wait for Accept.
+	// queued bounds the streams that wait for Accept.
 	queued = 16
 )
 
@@ -89,7 +89,7 @@ type Port struct {
 	end   bool
 }
 
-// target is where a call goes.
+// target is the destination of a call.
 type target struct{ address, to string }
 
 // conn is a connection whose handshake is complete.

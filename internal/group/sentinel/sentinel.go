@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// View is what a node knows of its group.
+// View is the state of a group, as a node knows it.
 type View struct {
 	Name      string // group-name
 	ID        string // of this node: 40 hexadecimal digits

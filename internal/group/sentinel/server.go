@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxClients is how many connections there are at once. A client keeps one, or asks and leaves.
+	// maxClients bounds the connections. A client keeps one, or asks and leaves.
 	maxClients = 1024
 	// maxSubscribers of them may subscribe, and then be silent. Of the others the one that has been silent for the longest time is closed
 	// if there is no room for a new one. So connections that do nothing keep no client from asking.
@@ -23,9 +23,9 @@ const (
 	maxSilence = time.Minute
 	// maxRequest bounds a request that has not arrived as a whole: requests have a few words.
 	maxRequest = 16 << 10
-	// maxQueued is how many answers and messages wait for a client that reads slowly, before it is closed.
+	// maxQueued bounds the answers and messages that wait for a client: one that reads too slowly is closed.
 	maxQueued = 64
-	// readSize is how much is read at once.
+	// readSize is the size of a read.
 	readSize = 4 << 10
 )
 

@@ -50,7 +50,7 @@ type Settings struct {
 	Replicas bool          // tls-replication: nodes speak TLS
 }
 
-// maxNodes is how many voters a group may have: each change of the directory waits for a majority of them.
+// maxNodes is the largest number of voters in a group: each change of the directory waits for a majority of them.
 const maxNodes = 7
 
 // Read reads the directives. local returns the addresses of a host that are this machine's; it returns none for another machine. Read

@@ -15,7 +15,7 @@ type Controller struct {
 	reports []report // the newest of each node
 }
 
-// Report is what a node's heartbeat says, each 200 ms.
+// Report is the part of a heartbeat, of one each 200 ms, that a Controller reads.
 type Report struct {
 	From   directory.Member
 	Master uint64 // the epoch in which it is the master, or 0

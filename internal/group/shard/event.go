@@ -9,7 +9,7 @@ import (
 // Link names a connection between two nodes. Each of the two numbers its own connections, from 1 on.
 type Link uint64
 
-// Event is what a Node is told by Step: one of the types of this file.
+// Event is an input of Node.Step: one of the types of this file.
 type Event any
 
 // Registered is the answer to the Register of this process.

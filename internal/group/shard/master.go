@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// master is what a node keeps while it is the master of an epoch. It begins empty with each epoch: what was acknowledged in
+// master is the state of a node while it is the master of an epoch. It begins empty with each epoch: what was acknowledged in
 // another one does not count.
 type master struct {
 	epoch     uint64
@@ -26,7 +26,7 @@ type master struct {
 	leaseFrom Time
 }
 
-// peer is what a master has heard in its epoch from the newest incarnation of another node.
+// peer is a master's knowledge of the newest incarnation of another node, from messages of its epoch.
 type peer struct {
 	member directory.Member
 	link   Link

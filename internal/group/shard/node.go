@@ -1,11 +1,11 @@
-// Package shard is what a node does as the master or as a replica of a shard: which offset is committed, when reads may be
+// Package shard has the rules of a node as the master or as a replica of a shard: which offset is committed, when reads may be
 // answered, whom to acknowledge to, and what to propose to the directory.
 //
 //	answers and states of the directory ─┐          ┌─▶ messages     Greeting, Resync, Ack
 //	messages of other nodes ─────────────┼─▶ Step ──┼─▶ a proposal   Expand, Shrink, Promote
 //	the log grew or was synced, Tick ────┘          └─▶ gates        what may be answered, whether it writes
 //
-// A Node is a state machine: it reads no clock and moves no byte of the log. The caller (later internal/group) has the links,
+// A Node is a state machine: it reads no clock and moves no byte of the log. The caller (internal/group) has the links,
 // the log and the timer, and passes what happens as events; the simulator (internal/group/sim) does the same.
 //
 // The life of a node:
@@ -63,7 +63,7 @@ type Config struct {
 // leaseShare is the part of Lease for which a master counts on a promise, in percent: the rates of two clocks differ by less than 2 %.
 const leaseShare = 98
 
-// retry is how often a master sends a proposal again: each Lease/retry.
+// retry is the number of times in a lease that a master sends a proposal.
 const retry = 4
 
 // Node is a node's part in one shard. It is not safe for concurrent use.
@@ -88,7 +88,7 @@ func New(now Time, c Config, l Log) *Node {
 	return &Node{conf: c, log: l, promise: now + c.Lease}
 }
 
-// Output is what is to be done after a Step, in the order of the fields. The slices are the caller's.
+// Output is the work for the caller after a Step, in the order of the fields. The slices are the caller's.
 type Output struct {
 	Close   []Link             // links that the caller closes
 	Send    []Message          // messages to send
@@ -96,7 +96,7 @@ type Output struct {
 	Propose *directory.Command // a proposal to send to the directory, perhaps again
 }
 
-// Message is what one node sends to another on a link.
+// Message is a message from one node to another on a link.
 type Message struct {
 	Link Link
 	Body any // Greeting, Resync or Ack

@@ -19,7 +19,7 @@ type Saved struct {
 // savedFormat is the first byte. The fields follow, and a CRC-32C.
 const savedFormat = 1
 
-// ErrSaved is what ParseSaved returns for a file that was not written as a whole, or is damaged.
+// ErrSaved is the error of ParseSaved for a file that was not written as a whole, or is damaged.
 var ErrSaved = errors.New("group.state is damaged")
 
 // Bytes returns the file.

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// State is what a node does now.
+// State is the present activity of a node.
 type State uint8
 
 // The states, in the order of a node's life.
@@ -29,7 +29,7 @@ var stateNames = [...]string{"starting", "searching", "loading", "following", "p
 // String returns the state as INFO shows it.
 func (s State) String() string { return stateNames[s] }
 
-// Status is what a node tells people of itself.
+// Status is a snapshot of a node, for INFO and operators.
 type Status struct {
 	State   State
 	Self    directory.Member // 0 before it is registered
@@ -38,7 +38,7 @@ type Status struct {
 	Members []Progress // the other nodes in sync or, on the master, known to it; by node
 }
 
-// Progress is how far another node is. Only the master knows more than whether it is in sync.
+// Progress is the position of another node in the log. Only the master knows more than whether it is in sync.
 type Progress struct {
 	directory.Member
 	InSync bool           // by the newest state

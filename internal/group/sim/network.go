@@ -23,7 +23,7 @@ type conn struct {
 	snapshot []entry
 }
 
-// packet is what a connection carries: a message of package shard, or a part of the stream.
+// packet is a unit of a connection: a message of package shard, or a part of the stream.
 type packet struct {
 	body     any
 	snapshot []entry // with a Resync in full

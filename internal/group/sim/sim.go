@@ -64,7 +64,7 @@ func Run(seed, number uint64, f Fault, history bool) (r Result) {
 	return r
 }
 
-// violation is what the checks panic with: it ends a schedule at the step that broke an invariant.
+// violation is the panic value of the checks: it ends a schedule at the step that broke an invariant.
 type violation string
 
 // fail ends the schedule.

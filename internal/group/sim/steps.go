@@ -36,7 +36,7 @@ func (w *world) stepOnce() {
 	w.carry(3)
 }
 
-// actions are what a step may do, each with its share; the rest of the steps carry messages.
+// actions are the choices of a step, each with its share; the rest of the steps carry messages.
 var actions = []struct {
 	share float64
 	do    func(w *world, n *node)

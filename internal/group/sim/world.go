@@ -39,7 +39,7 @@ type world struct {
 	directing  directing
 }
 
-// directing is what a directed schedule leaves out of the random steps.
+// directing names the random steps that a directed schedule leaves out, and those that it adds.
 type directing struct {
 	faults, control, leaving bool // no random faults, no random promotions, no member that leaves
 	reads                    bool // each step tries a read everywhere

@@ -18,7 +18,7 @@ type Streams interface {
 	DialStream(ctx context.Context, address, name string) (net.Conn, error)
 }
 
-// pooled is how many idle connections raft keeps for each voter: one carries heartbeats, one entries.
+// pooled is the number of idle connections that raft keeps for each voter: one carries heartbeats, one entries.
 const pooled = 2
 
 // Over returns the transport of raft over streams. timeout is the limit of each message and of its answer. Closing the transport, as

@@ -35,7 +35,7 @@ const (
 	kindSnapshot
 )
 
-// content is what the records say.
+// content is the content of the records, put together.
 type content struct {
 	identity uint64 // the random number that names the file; never 0
 	values   map[string][]byte

@@ -23,7 +23,7 @@ const (
 	slack = 256 << 10
 	// maxSnapshot bounds a snapshot. A directory has a few KB.
 	maxSnapshot = 16 << 20
-	// retryTerm is how long to wait until a term that could not be written is written again.
+	// retryTerm is the time between two attempts to write a term.
 	retryTerm = time.Second
 )
 

@@ -47,10 +47,10 @@ var (
 const (
 	// maxCommand bounds an entry. The largest command is a Create, of some bytes a member.
 	maxCommand = 64 << 10
-	// snapshotAfter is how many entries are applied before a snapshot is taken. An entry has some 50 bytes and a snapshot a few KB;
+	// snapshotAfter is the number of applied entries between two snapshots. An entry has some 50 bytes and a snapshot a few KB;
 	// a voter that starts applies 1,000 entries in a few ms.
 	snapshotAfter = 1024
-	// trailing is how many entries a voter keeps behind a snapshot, for voters that were away for a short time.
+	// trailing is the number of entries that a voter keeps behind a snapshot, for voters that were away for a short time.
 	trailing = 256
 	// minTimeout is the shortest Timeout: raft wants 5 ms of what it derives from it.
 	minTimeout = 100 * time.Millisecond
