@@ -51,14 +51,14 @@ func (d *Directory) Restore(snapshot []byte) error {
 	if body[0] != snapshotFormat {
 		return fmt.Errorf("directory: a snapshot of format %d, want %d: a newer version of ebb has written it", body[0], snapshotFormat)
 	}
-	r := reader{rest: body[1:]}
+	r := reader{what: "the snapshot", rest: body[1:]}
 	next := Directory{last: NodeID(r.number(1<<32 - 1)), faults: d.faults}
 	for range r.number(maxCount) {
 		next.nodes = append(next.nodes, r.node())
 	}
 	next.shards = r.shards()
 	if err := r.end(); err != nil {
-		return fmt.Errorf("%w: the snapshot %w", ErrDamaged, err)
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err := next.Check(); err != nil {
 		return fmt.Errorf("%w: the snapshot has a valid checksum, and its content breaks a rule: %w", ErrDamaged, err)
@@ -82,14 +82,14 @@ func DecodeCommand(b []byte) (Command, error) {
 	if b[0] != commandFormat {
 		return Command{}, fmt.Errorf("directory: a command of format %d, want %d: a newer version of ebb has written it", b[0], commandFormat)
 	}
-	r := reader{rest: b[1:]}
+	r := reader{what: "the command", rest: b[1:]}
 	c := Command{Kind: Kind(r.number(uint64(Recover))), Shard: ShardID(r.number(1<<32 - 1)), Epoch: r.number(most), Version: r.number(most),
 		Node: NodeID(r.number(1<<32 - 1)), Incarnation: r.number(most), Process: r.number(most), K: int(r.number(maxCount)),
 		Level: Level(r.number(uint64(Disk)))}
 	r.flags(&c.Voter, &c.Data, &c.Kept, &c.Drop, &c.AcceptLoss)
 	c.Address, c.Members = r.text(), r.members()
 	if err := r.end(); err != nil {
-		return Command{}, fmt.Errorf("%w: the command %w", ErrDamaged, err)
+		return Command{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return c, nil
 }
@@ -108,11 +108,11 @@ func DecodeAnswer(b []byte) (Answer, error) {
 	if b[0] != answerFormat {
 		return Answer{}, fmt.Errorf("directory: an answer of format %d, want %d: a newer version of ebb has written it", b[0], answerFormat)
 	}
-	r := reader{rest: b[1:]}
+	r := reader{what: "the answer", rest: b[1:]}
 	a := Answer{Refused: Refusal(r.number(255)), Node: r.node()}
 	a.Shards = r.shards()
 	if err := r.end(); err != nil {
-		return Answer{}, fmt.Errorf("%w: the answer %w", ErrDamaged, err)
+		return Answer{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return a, nil
 }
@@ -166,6 +166,7 @@ const most = 1<<64 - 1
 
 // reader reads what the append functions wrote. After the first error its methods return zero values; end returns the error.
 type reader struct {
+	what string // the subject of its errors
 	rest []byte
 	err  error
 }
@@ -184,11 +185,11 @@ func (r *reader) number(limit uint64) uint64 {
 	}
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {
-		r.fail(errors.New("ends within a number"))
+		r.fail(fmt.Errorf("%s ends within a number", r.what))
 		return 0
 	}
 	if n > limit {
-		r.fail(fmt.Errorf("has the number %d where the greatest is %d", n, limit))
+		r.fail(fmt.Errorf("%s has the number %d where the greatest is %d", r.what, n, limit))
 		return 0
 	}
 	r.rest = r.rest[size:]
@@ -198,7 +199,7 @@ func (r *reader) number(limit uint64) uint64 {
 func (r *reader) text() string {
 	n := r.number(uint64(len(r.rest)))
 	if r.err != nil || n > uint64(len(r.rest)) {
-		r.fail(errors.New("ends within a text"))
+		r.fail(fmt.Errorf("%s ends within a text", r.what))
 		return ""
 	}
 	s := string(r.rest[:n])
@@ -252,7 +253,7 @@ func (r *reader) shard() Shard {
 // end returns the first error, or one for bytes that are left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("has %d bytes behind its end", len(r.rest))
+		r.err = fmt.Errorf("%s has %d bytes behind its end", r.what, len(r.rest))
 	}
 	return r.err
 }

@@ -127,7 +127,7 @@ func (p *Port) ask(c net.Conn, h hello) error {
 	}
 	nonce := make([]byte, nonceSize)
 	if _, err := io.ReadFull(c, nonce); err != nil {
-		return fmt.Errorf("it does not answer as a group's port does: %w", err)
+		return fmt.Errorf("the peer does not answer as a group's port does: %w", err)
 	}
 	if _, err := c.Write(p.proof(dials, bound, said, nonce)); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (p *Port) ask(c net.Conn, h hello) error {
 		return err
 	}
 	if !hmac.Equal(got, p.proof(accepts, bound, said, nonce)) {
-		return errors.New("it does not know the group's secret (masterauth)")
+		return errors.New("the peer does not know the group's secret (masterauth)")
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (m *machine) Restore(from io.ReadCloser) error {
 	b, err := io.ReadAll(io.LimitReader(from, maxSnapshot+1))
 	from.Close()
 	if err == nil && len(b) > maxSnapshot {
-		err = fmt.Errorf("it has more than %d bytes", maxSnapshot)
+		err = fmt.Errorf("the snapshot has more than %d bytes", maxSnapshot)
 	}
 	defer m.signal()
 	defer m.locked()()

@@ -33,7 +33,7 @@ const termKey = "CurrentTerm"
 var (
 	errStoreClosed = errors.New("the group's file is closed")
 	// errDamaged means that the file was not written as it is.
-	errDamaged = errors.New("it is damaged: if you remove it, the node comes back as another voter, which the leader admits")
+	errDamaged = errors.New("the file is damaged: if you remove it, the node comes back as another voter, which the leader admits")
 )
 
 // store keeps what a voter must not forget in one file, and all of it in memory as well: it implements raft.LogStore,
