@@ -91,7 +91,7 @@ func (p *part) setK(ctx context.Context, k int) error {
 func (p *part) remove(ctx context.Context, id directory.NodeID) error {
 	for _, peer := range p.control.Peers() {
 		if peer.ID == id && !peer.Silent {
-			return fmt.Errorf("node %d at %s is heard: stop it first", id, peer.Address)
+			return fmt.Errorf("node %d at %s is alive: stop it first", id, peer.Address)
 		}
 	}
 	return p.propose(ctx, directory.Command{Kind: directory.RemoveNode, Node: id})
@@ -107,13 +107,13 @@ func (p *part) recover(ctx context.Context, which func(control.Peer) bool, what 
 			switch {
 			case peer.Silent:
 			case s.In(peer.Report.From):
-				return directory.Command{}, fmt.Errorf("the node at %s is in sync and has all that was acknowledged: it need not be lost", peer.Clients)
+				return directory.Command{}, fmt.Errorf("the node at %s is in sync and alive: promote it, which loses nothing", peer.Clients)
 			case which(peer):
 				to = peer.ID
 			}
 		}
 		if to == 0 {
-			return directory.Command{}, fmt.Errorf("%s is not heard", what)
+			return directory.Command{}, fmt.Errorf("%s is not alive", what)
 		}
 		return directory.Command{Kind: directory.Recover, Node: to, AcceptLoss: true}, nil
 	})

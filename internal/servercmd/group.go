@@ -149,7 +149,7 @@ var specGroupRemove = command.Spec{
 	Args:    []command.Arg{command.Int("node")},
 	Replies: "OK. The node loses its vote soon afterwards. Its place in the list of the directive group stays, and its number is not used " +
 		"again. A new machine in the place of one that was lost needs no GROUP REMOVE: it takes over its address, and with it its number.",
-	Errors: groupErrors(errorOfNode, "ERR node 3 at c:7379 is heard: stop it first: the node runs",
+	Errors: groupErrors(errorOfNode, "ERR node 3 at c:7379 is alive: stop it first: the node runs",
 		"ERR the node is the master: promote another one before: it is", "ERR fewer than k+1 members would remain in sync: GROUP SETK "+
 			"lowers k"),
 	Examples: groupExample("REMOVE 3"),
@@ -166,8 +166,8 @@ var specGroupRecover = command.Spec{
 	Args:    []command.Arg{command.Int("node"), command.Token("ACCEPT-LOSS")},
 	Replies: "OK. What was acknowledged and the node lacks is lost. INFO counts it for ever, as group_accepted_losses. The other nodes get " +
 		"the data of that node.",
-	Errors: groupErrors(errorOfNode, string(errAcceptLoss)+": the last argument is another", "ERR the node at a:6379 is in sync and has all "+
-		"that was acknowledged: it need not be lost: GROUP PROMOTE makes it the master", "ERR node 2 is not heard: it does not run"),
+	Errors: groupErrors(errorOfNode, string(errAcceptLoss)+": the last argument is another", "ERR the node at a:6379 is in sync and alive: "+
+		"promote it, which loses nothing: GROUP PROMOTE makes it the master", "ERR node 2 is not alive: it does not run"),
 	Examples: groupExample("RECOVER 2 ACCEPT-LOSS"),
 	Run: ofGroup(func(args [][]byte) (func(context.Context, session.GroupOperator) error, error) {
 		node, err := nodeOf(args[0])
