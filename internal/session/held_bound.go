@@ -4,11 +4,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // heldBytes bounds the replies of all connections that wait for the group. While they have sync-held-max bytes or more, connections that
-// hold nothing read no further request: each holds one batch, so a group that does not answer would otherwise cost memory for each client.
+// hold nothing read no further request of data: each holds one batch, so a group that does not answer would otherwise cost memory for each client.
 // A connection that holds a batch reads none anyway, and gets its reply, or UNSYNCED after sync-timeout, so that the bytes sink.
 type heldBytes struct {
 	bytes atomic.Int64
@@ -17,6 +19,20 @@ type heldBytes struct {
 
 	mu      sync.Mutex // guards what follows
 	waiting map[oplog.Waker]struct{}
+}
+
+// heldless returns the length of the request at the start of in if it is served whatever waits: the handshake of the member that the group
+// waits for, and what an operator and a health check send. It returns 0 for every other request.
+func (c *Session) heldless(in []byte) int {
+	name, sub, n := wire.Peek(in)
+	if n == 0 {
+		return 0
+	}
+	spec, err := c.svc.table.Find([][]byte{name, sub})
+	if err == nil && (spec.Has(command.Admin) || spec.Has(command.OfServer) || spec.Group == command.GroupConnection) {
+		return n
+	}
+	return 0
 }
 
 // add counts n bytes more, or fewer, and wakes those that wait if there is room. It costs an atomic operation, and another one.

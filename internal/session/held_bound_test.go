@@ -39,6 +39,13 @@ func TestRepliesThatWaitForAGroupAreBounded(t *testing.T) {
 					t.Fatalf("a read above the bound: %d bytes are read, %q, %v; want none", n, out, v)
 				}
 			}
+			for _, args := range [][]string{{"PING"}, {"REPLCONF", "listening-port", "1"}, {"GROUP", "STATUS"}, {"CONFIG", "GET", "sync-held-max"}} {
+				request := services.Request(args...)
+				n, out, v := g.dial(t).Session.Serve(append(request, get...), nil)
+				if n != len(request) || len(out) == 0 || v != reactor.Yield {
+					t.Errorf("%q above the bound, before a read: %d bytes are read, %q, %v; want %d, and a reply", args, n, out, v, len(request))
+				}
+			}
 			frees(t, g, first)
 			third.Wait()
 			if n, _, _ := third.Session.Serve(get, nil); n != len(get) {

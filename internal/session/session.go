@@ -102,8 +102,11 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if c.held.closing {
 		return 0, out, reactor.Close
 	}
-	if len(in) > 0 && c.parked == nil && holds.Leads() && c.svc.heldBytes.full(c.conn) {
-		return 0, out, reactor.Park
+	all := len(in)
+	if all > 0 && c.parked == nil && holds.Leads() && c.svc.heldBytes.full(c.conn) {
+		if in = in[:c.heldless(in)]; len(in) == 0 {
+			return 0, out, reactor.Park
+		}
 	}
 	if c.parked == nil {
 		c.holds = holds
@@ -115,6 +118,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	c.mayHold = true
 	consumed, out, v = c.serve(in, out)
 	c.mayHold = false
+	if len(in) < all && v == reactor.Continue {
+		v = reactor.Yield // to look at the next request
+	}
 	if c.parked == nil { // otherwise another goroutine may use the transaction
 		c.noteTransactions()
 	}
