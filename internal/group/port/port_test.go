@@ -562,3 +562,23 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Of IPv6 a node is its address: its network has other machines.
+func TestANeighbourOfANodeIsAStranger(t *testing.T) {
+	node, neighbour := &net.TCPAddr{IP: net.ParseIP("fd00::1")}, &net.TCPAddr{IP: net.ParseIP("fd00::2")}
+	var h handshakes
+	h.learn(node)
+	for range maxOfOne {
+		if _, ok := h.begin(neighbour); !ok {
+			t.Fatal("a stranger has no place")
+		}
+	}
+	if _, ok := h.begin(neighbour); ok {
+		t.Errorf("a stranger has more than %d handshakes", maxOfOne)
+	}
+	for range maxOfOne + 1 {
+		if _, ok := h.begin(node); !ok {
+			t.Fatal("strangers in its network keep a node out")
+		}
+	}
+}

@@ -26,7 +26,7 @@ const (
 // handshakes are those that are under way. The zero value is ready, and safe for concurrent use.
 type handshakes struct {
 	mu        sync.Mutex // guards what follows
-	known     map[netip.Prefix]bool
+	known     map[netip.Addr]bool
 	all       int
 	strangers map[netip.Prefix]int // by origin, those of addresses that are not known
 	strange   int                  // their sum
@@ -35,12 +35,13 @@ type handshakes struct {
 // begin notes a handshake of a peer. It reports false if there is no room for it; otherwise the caller calls end once.
 func (h *handshakes) begin(peer net.Addr) (end func(), ok bool) {
 	from, ok := origin(peer)
+	ip, _ := address(peer)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all >= maxPending {
 		return nil, false
 	}
-	if !ok || h.known[from] { // a network inside of the process has no strangers
+	if !ok || h.known[ip] { // a network inside of the process has no strangers
 		h.all++
 		return func() { h.end(nil) }, true
 	}
@@ -72,16 +73,16 @@ func (h *handshakes) end(stranger *netip.Prefix) {
 
 // learn notes that an address is a node's.
 func (h *handshakes) learn(node net.Addr) {
-	from, ok := origin(node)
+	ip, ok := address(node)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !ok || len(h.known) >= maxKnown {
 		return
 	}
 	if h.known == nil {
-		h.known = map[netip.Prefix]bool{}
+		h.known = map[netip.Addr]bool{}
 	}
-	h.known[from] = true
+	h.known[ip] = true
 }
 
 // learnAll notes the addresses of a list, which has host:port. Those with names are learned when they are dialled.
@@ -93,19 +94,24 @@ func (h *handshakes) learnAll(list []string) {
 	}
 }
 
-// origin returns whom an address counts as: itself, or for IPv6 its network of 64 bits, of which a peer has all addresses. It reports
-// false for one that is not of IP.
+// origin returns what a stranger counts as: its address, or for IPv6 the network of 64 bits, of which a peer has all addresses. It
+// reports false for an address that is not of IP.
 func origin(a net.Addr) (p netip.Prefix, ok bool) {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
+	ip, ok := address(a)
+	if !ok {
 		return p, false
 	}
-	ip, bits := at.Addr().Unmap().WithZone(""), 64
+	bits := 64
 	if ip.Is4() {
 		bits = 32
 	}
-	p, err = ip.Prefix(bits)
+	p, err := ip.Prefix(bits)
 	return p, err == nil
+}
+
+func address(a net.Addr) (ip netip.Addr, ok bool) {
+	at, err := netip.ParseAddrPort(a.String())
+	return at.Addr().Unmap().WithZone(""), err == nil
 }
 
 // hasty is a connection that is closed unless its first byte arrives in time.
