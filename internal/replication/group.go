@@ -96,8 +96,8 @@ func (m *master) stamp(stamp string) {
 	}
 }
 
-// member reports whether a replica is a member of this server's group.
-func (f *Replica) member() bool { return f.m.r.group != nil && f.announced.group != "" }
+// member reports whether a replica is a member of this server's group, which has taken its greeting.
+func (f *Replica) member() bool { return f.stamps != nil }
 
 // observed reports whether a replica follows that is not a member: it needs PING and GETACK in the stream. A member gets stamps, and
 // acknowledges at once.

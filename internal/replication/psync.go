@@ -43,6 +43,7 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 			f.stop()
 			return nil, err
 		}
+		f.stamps = make(chan dueStamp, mostStamps)
 	}
 	m := &r.master
 	if f.goOn(q.ID, q.Next) {
@@ -73,9 +74,6 @@ func (r *Node) newReplica(conn reactor.Conn, announced Announced) (*Replica, err
 	}
 	f := &Replica{m: &r.master, conn: conn, announced: announced, ready: make(chan struct{}), acknowledged: make(chan struct{}, 1)}
 	f.term = r.db.Log().Holds().Term()
-	if f.member() {
-		f.stamps = make(chan dueStamp, mostStamps)
-	}
 	f.plain.Knows = f.announced.knows
 	f.ctx, f.stop = context.WithCancel(r.ctx)
 	f.took()
