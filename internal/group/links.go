@@ -169,12 +169,12 @@ func (t terms) String() string {
 }
 
 // fits returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
-// raised on one node after another. A lease that is shorter is refused at level disk alone: the member promises for the longer of the two,
-// but a node that restarts, and keeps its place, counts a promise of its own. mu is held.
+// raised on one node after another. A lease that is shorter is refused where one of the two is at level disk: the member
+// promises for the longer of the two, but a node at that level that restarts, and keeps its place, counts a promise of its own. mu is held.
 func (m *Member) fits(node directory.NodeID, has terms) error {
 	own := terms{m.opt.Group.Level, m.opt.Group.Lease}
 	var err error
-	if has.level < own.level || own.level == directory.Disk && has.lease < own.lease {
+	if has.level < own.level || has.lease < own.lease && (own.level == directory.Disk || has.level == directory.Disk) {
 		err = fmt.Errorf("node %d has %v, which is less than its master's %v: want the same on all nodes", node, has, own)
 	}
 	if m.told[node] != has && has != own {

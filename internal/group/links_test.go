@@ -142,6 +142,7 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 		{"on disk, where memory is enough", terms{directory.Memory, 1}, terms{directory.Disk, 1}, false, 1},
 		{"a longer lease", terms{directory.Disk, 1}, terms{directory.Disk, 2}, false, 1},
 		{"a shorter lease on disk", terms{directory.Disk, 2}, terms{directory.Disk, 1}, true, 1},
+		{"a shorter lease on disk, where memory is enough", terms{directory.Memory, 2}, terms{directory.Disk, 1}, true, 1},
 		{"a shorter lease in memory", terms{directory.Memory, 2}, terms{directory.Memory, 1}, false, 1},
 	} {
 		var said bytes.Buffer
