@@ -112,8 +112,10 @@ func (d *difference) best() (ahead int64, ok bool) {
 }
 
 const (
-	// settable is by how much, in us, a replica's time may be off without being set.
+	// settable is by how much, in us, a replica's time may be off without being set when it first takes over the time of a master, and
+	// steady after that. Heartbeats of a busy network are tens of ms late, and setting the clock back stops all shards.
 	settable = 20e3
+	steady   = 500e3
 	// farthest is the greatest difference, in us, that a member takes over. A clock that is off by more is wrong, and the stream of a master
 	// whose clock is far ahead is refused (max-clock-ahead).
 	farthest = 3600e6
@@ -140,9 +142,13 @@ func (m *Member) keepTime() {
 	}
 	m.mu.Lock()
 	to, ok := m.ahead.best()
-	ok = ok && m.role.epoch == 0
+	epoch := m.ahead.epoch
+	ok = ok && m.role.epoch == 0 && epoch == m.node.Shard().Epoch // the heartbeats of an older master say nothing of this one
 	m.mu.Unlock()
-	off := to - m.clock.present()
+	off, most := to-m.clock.present(), int64(settable)
+	if m.timed == epoch {
+		most = steady
+	}
 	switch {
 	case !ok:
 		return
@@ -153,12 +159,12 @@ func (m *Member) keepTime() {
 		}
 		m.farOff = true
 		return
-	case -settable < off && off < settable:
+	case -most < off && off < most:
 		m.clock.slew(to)
 	default:
 		m.setClock(to, off)
 	}
-	m.farOff = false
+	m.farOff, m.timed = false, epoch
 }
 
 // setClock sets the engine's time of a replica.

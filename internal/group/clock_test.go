@@ -90,3 +90,24 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 		t.Errorf("it says that the time is %d, want %d", r.Time, machine.Micros())
 	}
 }
+
+// A master that was replaced knows nothing of the time of the next one, until it hears it.
+func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
+	one, two := directory.Member{Node: 1, Incarnation: 1}, directory.Member{Node: 2, Incarnation: 1}
+	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+	m.log = oplog.New(0)
+	machine := clock.NewManual(time.UnixMicro(1e15))
+	m.Clock(machine)
+	m.registered(two, []directory.Shard{{ID: 1, Epoch: 3, Version: 1, Master: one, InSync: []directory.Member{one, two}}})
+	for range samples {
+		m.heartbeat(shard.Report{From: one, Master: 3, Time: machine.Micros() + settable/2})
+	}
+	if m.keepTime(); m.clock.shift.Load().to != settable/2 {
+		t.Fatalf("the clock moves to %d, want to %d", m.clock.shift.Load().to, int64(settable/2))
+	}
+	m.resume() // it has led epoch 4
+	m.applied([]directory.Shard{{ID: 1, Epoch: 5, Version: 3, Master: one, InSync: []directory.Member{one, two}}})
+	if m.keepTime(); m.clock.shift.Load().to != 0 {
+		t.Errorf("heartbeats of epoch 3 move the clock to %d in epoch 5", m.clock.shift.Load().to)
+	}
+}

@@ -93,6 +93,7 @@ func (m *Member) lead(epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns.promoted++
+	m.ahead = difference{} // of the master before
 	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
 	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
 	m.wakeTail.Wake()

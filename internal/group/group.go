@@ -70,6 +70,7 @@ type Member struct {
 
 	clock  *engineClock // nil in tests without an engine
 	farOff bool         // its shift would be too great; of the director
+	timed  uint64       // the epoch whose master's time it has taken over; of the director
 
 	ctx         context.Context
 	cancel      context.CancelFunc

@@ -12,7 +12,7 @@ import (
 func (m *Member) handOver(to directory.NodeID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.role.epoch == 0 {
+	if m.role.epoch == 0 || m.part.control.Leader() == 0 { // without a leader it would refuse writes until there is one
 		return false
 	}
 	m.step(shard.HandOver{To: to})

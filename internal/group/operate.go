@@ -94,6 +94,9 @@ func (p *part) remove(ctx context.Context, id directory.NodeID) error {
 			return fmt.Errorf("node %d at %s is alive: stop it first", id, peer.Address)
 		}
 	}
+	if p.shard().ID == 0 {
+		return errNotBegun // it would never begin
+	}
 	return p.propose(ctx, directory.Command{Kind: directory.RemoveNode, Node: id})
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // heldBytes bounds the replies of all connections that wait for the group. While they have sync-held-max bytes or more, connections that
-// hold nothing read no further request of data: each holds one batch, so a group that does not answer would otherwise cost memory for each client.
-// A connection that holds a batch reads none anyway, and gets its reply, or UNSYNCED after sync-timeout, so that the bytes sink.
+// hold nothing read no further request of data: each holds one batch, so a group that does not answer would otherwise cost memory for each
+// client. A connection that holds a batch reads none anyway, and gets its reply, or UNSYNCED after sync-timeout, so that the bytes sink.
 type heldBytes struct {
 	bytes atomic.Int64
 	max   atomic.Int64 // sync-held-max; 0: no bound

@@ -283,6 +283,14 @@ func (k *Control) mayPropose(from string, c directory.Command) error {
 				return fmt.Errorf("%s is not the master, which alone changes the in-sync set", from)
 			}
 		}
+	case directory.Recover: // the node that was asked may hear less than the leader
+		for _, s := range k.voter.Shards() {
+			for _, p := range k.Peers() {
+				if s.ID == c.Shard && !p.Silent && s.In(p.Report.From) {
+					return fmt.Errorf("node %d at %s is in sync and has all that was acknowledged: it need not be lost", p.ID, p.Address)
+				}
+			}
+		}
 	}
 	if node == 0 {
 		return fmt.Errorf("%s proposes a change of the directory, and no heartbeat of it is counted", from)
