@@ -81,6 +81,19 @@ test('a chart does not change between two scales with each value', () => {
   assert.deepEqual(tops, [20, 24, 24, 24]);
 });
 
+test('figures of broken bars do not overlap: the highest has its own', () => {
+  const figures = (values) => {
+    const el = Object.assign(new FakeElement('div'), { clientWidth: 400 });
+    bars(el, [{ label: 'a', cls: 'a', values }], { label: 'chart', x: String, unit: String });
+    return ofClass(el, 'top').map((e) => e.textContent);
+  };
+  const calm = Array(60).fill(3),
+    at = (/** @type {Record<number, number>} */ o) => calm.map((v, i) => o[i] || v);
+  assert.deepEqual(figures(at({ 20: 50_000, 22: 60_000 })), ['60000']);
+  assert.deepEqual(figures(at({ 20: 50_000, 50: 60_000 })).sort(), ['50000', '60000']);
+  assert.deepEqual(figures(at({ 57: 50_000, 59: 60_000 })), ['60000']);
+});
+
 test('a line ends where values are missing', () => {
   assert.equal(drawn([1, 2, 3]).jumps, 1);
   assert.equal(drawn([1, 2, null, 3]).jumps, 2);

@@ -357,28 +357,46 @@ export function bars(el, series, axis) {
     isCut,
     heads: series.map((s) => s.label),
     figures: (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + figure(s, s.values[i] || 0)),
-    marks: (plot) =>
-      Array.from({ length: n }, (_, i) => {
-        const [left, right] = scale.edges(i).map(plot.x);
-        return [
-          barOf(series, i, left, right, (v) => plot.y(Math.min(v, top))),
-          axis.marks?.has(i) && svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }),
-          sums[i] > top && breakOf((axis.unit || brief)(sums[i]), left, right, plot),
-        ];
-      }),
+    marks: (plot) => {
+      const edges = (/** @type {number} */ i) => scale.edges(i).map(plot.x),
+        bar = (/** @type {number} */ i) => {
+          const [left, right] = edges(i);
+          return [
+            barOf(series, i, left, right, (v) => plot.y(Math.min(v, top))),
+            axis.marks?.has(i) && svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }),
+            sums[i] > top && svg('path', { class: 'gap', d: `M${left - 3} ${TOP + 15}L${right + 3} ${TOP + 9}` }),
+          ];
+        },
+        broken = sums.map((_, i) => i).filter((i) => sums[i] > top);
+      return [sums.map((_, i) => bar(i)), figuresOf(broken, sums, axis.unit || brief, (i) => (edges(i)[0] + edges(i)[1]) / 2, plot)];
+    },
   });
 }
 
-/** What tells that a bar is higher than its chart: a gap near its head, and its figure. @param {string} figure @param {number} left
- * @param {number} right @param {Plot} plot */
-function breakOf(figure, left, right, { width }) {
-  const middle = (left + right) / 2,
-    isLast = middle > width - 60,
-    at = TOP + 12;
-  return [
-    svg('path', { class: 'gap', d: `M${left - 3} ${at + 3}L${right + 3} ${at - 3}` }),
-    svg('text', { class: 'top', x: middle + (isLast ? -9 : 9), y: TOP - 1, 'text-anchor': isLast ? 'end' : 'start' }, figure),
-  ];
+const DIGIT = 7; // the width of a character of a figure, px
+
+/**
+ * The figures of broken bars, beside their heads; of those that would overlap, that of the highest bar.
+ * @param {number[]} broken
+ * @param {number[]} sums
+ * @param {(v: number) => string} unit
+ * @param {(i: number) => number} middle
+ * @param {Plot} plot
+ */
+function figuresOf(broken, sums, unit, middle, { width }) {
+  const taken = /** @type {Array<[number, number]>} */ ([]);
+  return broken
+    .toSorted((a, b) => sums[b] - sums[a])
+    .map((i) => {
+      const isLast = middle(i) > width - 60,
+        x = middle(i) + (isLast ? -9 : 9),
+        figure = unit(sums[i]),
+        from = isLast ? x - figure.length * DIGIT : x - 18, // the sign of a marked bar stands before it
+        to = isLast ? x + 18 : x + figure.length * DIGIT;
+      if (taken.some(([a, b]) => from < b && to > a)) return null;
+      taken.push([from, to]);
+      return svg('text', { class: 'top', x, y: TOP - 1, 'text-anchor': isLast ? 'end' : 'start' }, figure);
+    });
 }
 
 /** The parts of a bar, one above the other. @param {Series[]} series @param {number} i @param {number} left @param {number} right
