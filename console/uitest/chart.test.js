@@ -14,8 +14,8 @@ function ofClass(el, name) {
   return here.concat(...el.children.map((c) => ofClass(c, name)));
 }
 
-/** What a chart of lines shows: the heights of the points in px, and the number of signs above it. */
-function drawn(values) {
+/** An element with a chart of one line. */
+function lineOf(values) {
   const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
   lines(
     el,
@@ -23,6 +23,12 @@ function drawn(values) {
     [{ label: 'a', cls: 'a', values }],
     { label: 'chart' },
   );
+  return el;
+}
+
+/** What a chart of lines shows: the heights of the points in px, and the number of signs above it. */
+function drawn(values) {
+  const el = lineOf(values);
   const path = ofClass(el, 'series')[0].attributes.get('d');
   return {
     y: [...path.matchAll(/[ML][\d.]+ ([\d.]+)/g)].map((m) => Number(m[1])),
@@ -102,14 +108,7 @@ test('a line ends where values are missing', () => {
 test('a value without neighbours is a dot that can be seen', () => {
   /** The number of dots. */
   const dots = (values) => {
-    const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
-    lines(
-      el,
-      values.map((_, i) => 1e12 + i * 1000),
-      [{ label: 'a', cls: 'a', values }],
-      { label: 'chart' },
-    );
-    return ofClass(el, 'dots').flatMap((e) => e.attributes.get('d').match(/M/g)).length;
+    return ofClass(lineOf(values), 'dots').flatMap((e) => e.attributes.get('d').match(/M/g)).length;
   };
   assert.equal(dots([1, 2, 3]), 0);
   assert.equal(dots([1, null, 2, null, 3, 4]), 2);
