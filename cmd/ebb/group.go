@@ -57,7 +57,7 @@ replica that is linked to the master, the command asks the master.`,
 // groupMaster returns the fields of INFO replication of a group's master, which target is from then on; those of the server itself if it
 // has no link to the master.
 func groupMaster(ctx context.Context, target *loadgen.Target) (map[string]string, error) {
-	info, err := replicationOf(ctx, target.Open)
+	info, err := replicationOf(ctx, *target)
 	if err != nil {
 		return nil, err
 	}
@@ -67,28 +67,33 @@ func groupMaster(ctx context.Context, target *loadgen.Target) (map[string]string
 	if info["role"] == "slave" && info["master_link_status"] == "up" {
 		master := *target
 		master.Network, master.Addr = "", net.JoinHostPort(info["master_host"], info["master_port"])
-		if of, err := replicationOf(ctx, master.Open); err == nil && of["group_state"] != "" {
+		if of, err := replicationOf(ctx, master); err == nil && of["group_state"] != "" {
 			*target, info = master, of
 		}
 	}
 	return info, nil
 }
 
-// replicationOf returns the fields of INFO replication of the server that open connects to.
-func replicationOf(ctx context.Context, open func(context.Context) (*conn.Conn, error)) (map[string]string, error) {
-	c, err := open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }()
-	v, err := c.Do(ctx, "INFO", "replication")
-	if err == nil {
-		err = v.Err()
-	}
+// replicationOf returns the fields of INFO replication of a server.
+func replicationOf(ctx context.Context, server loadgen.Target) (map[string]string, error) {
+	v, err := askOnce(ctx, server, "INFO", "replication")
 	if err != nil {
 		return nil, err
 	}
 	return doctor.Info(v.String()), nil
+}
+
+// askOnce sends a request on a connection of its own. An error of the server is a conn.ReplyError.
+func askOnce(ctx context.Context, server loadgen.Target, request ...any) (v conn.Value, err error) {
+	c, err := server.Open(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = c.Close() }()
+	if v, err = c.Do(ctx, request...); err == nil {
+		err = v.Err()
+	}
+	return v, err
 }
 
 // groupTable prints what a node of a group says of it.

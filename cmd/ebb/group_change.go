@@ -14,12 +14,12 @@ import (
 
 // The commands that change a group send GROUP to its master, or to the server that is named if that one has no link to the master.
 
-// groupChange adds the flags of a server to a command, which sends GROUP with the words that change returns for its arguments, and prints
-// what it returns beside them.
-func groupChange(cmd *cobra.Command, change func(args []string) (words []string, done string, err error)) *cobra.Command {
+// groupChange adds the flags of a server to a command, which sends the GROUP request that change returns for its arguments, and prints what
+// it returns beside it.
+func groupChange(cmd *cobra.Command, change func(args []string) (request []any, done string, err error)) *cobra.Command {
 	server := serverFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		words, done, err := change(args)
+		request, done, err := change(args)
 		if err != nil {
 			return err
 		}
@@ -32,9 +32,9 @@ func groupChange(cmd *cobra.Command, change func(args []string) (words []string,
 			if _, err := groupMaster(ctx, &master); err != nil {
 				return err
 			}
-			err := changeGroup(ctx, master, words)
+			_, err := askOnce(ctx, master, request...)
 			var refused conn.ReplyError
-			if err != nil && !errors.As(err, &refused) && words[0] == "PROMOTE" && leadsSoon(ctx, target, words[1]) {
+			if err != nil && !errors.As(err, &refused) && request[1] == "PROMOTE" && leadsSoon(ctx, target, args[0]) {
 				err = nil // the old master has closed the connection before its reply was read
 			}
 			if err == nil {
@@ -56,7 +56,7 @@ func leadsSoon(ctx context.Context, target loadgen.Target, node string) bool {
 	again := time.NewTicker(handOverTime / 50)
 	defer again.Stop()
 	for {
-		if info, err := replicationOf(ctx, target.Open); err == nil && info["group_master"] == node {
+		if info, err := replicationOf(ctx, target); err == nil && info["group_master"] == node {
 			return true
 		}
 		select {
@@ -67,24 +67,6 @@ func leadsSoon(ctx context.Context, target loadgen.Target, node string) bool {
 	}
 }
 
-// changeGroup sends GROUP. An error of the server is a conn.ReplyError.
-func changeGroup(ctx context.Context, target loadgen.Target, words []string) error {
-	c, err := target.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	request := []any{"GROUP"}
-	for _, w := range words {
-		request = append(request, w)
-	}
-	v, err := c.Do(ctx, request...)
-	if err == nil {
-		err = v.Err()
-	}
-	return err
-}
-
 func groupPromoteCommand() *cobra.Command {
 	return groupChange(&cobra.Command{
 		Use:   "promote NODE [flags]",
@@ -93,8 +75,8 @@ func groupPromoteCommand() *cobra.Command {
 status shows. The master hands the group over, and its clients look for the new one.`,
 		Example: "  ebb group promote 2",
 		Args:    cobra.ExactArgs(1),
-	}, func(args []string) ([]string, string, error) {
-		return []string{"PROMOTE", args[0]}, "node " + args[0] + " is about to be the master: ebb group status shows when it is", nil
+	}, func(args []string) ([]any, string, error) {
+		return []any{"GROUP", "PROMOTE", args[0]}, "node " + args[0] + " is about to be the master: ebb group status shows when it is", nil
 	})
 }
 
@@ -106,8 +88,8 @@ func groupSetKCommand() *cobra.Command {
 acknowledge anything. The group keeps the number; the directive counts at its first start.`,
 		Example: "  ebb group set-k 1",
 		Args:    cobra.ExactArgs(1),
-	}, func(args []string) ([]string, string, error) {
-		return []string{"SETK", args[0]}, "min-sync-replicas is " + args[0], nil
+	}, func(args []string) ([]any, string, error) {
+		return []any{"GROUP", "SETK", args[0]}, "min-sync-replicas is " + args[0], nil
 	})
 }
 
@@ -119,8 +101,8 @@ func groupRemoveCommand() *cobra.Command {
 machine that takes over the address of one that was lost is the same node, and needs no removal.`,
 		Example: "  ebb group remove 3",
 		Args:    cobra.ExactArgs(1),
-	}, func(args []string) ([]string, string, error) {
-		return []string{"REMOVE", args[0]}, "node " + args[0] + " is removed", nil
+	}, func(args []string) ([]any, string, error) {
+		return []any{"GROUP", "REMOVE", args[0]}, "node " + args[0] + " is removed", nil
 	})
 }
 
@@ -129,15 +111,16 @@ func groupRecoverCommand() *cobra.Command {
 		Use:   "recover NODE --accept-loss [flags]",
 		Short: "Make a node the master though it may lack what was acknowledged",
 		Long: `Make a node the master though it may lack what was acknowledged, where no node is in sync any
-longer: all of them were down at once. What it lacks is lost.`,
+longer: all of them were down at once. What it lacks is lost. Stop a node in sync that the others
+do not reach first: it would go on answering.`,
 		Example: "  ebb group recover 2 --accept-loss",
 		Args:    cobra.ExactArgs(1),
 	}
 	accept := cmd.Flags().Bool("accept-loss", false, "lose acknowledged writes that the node lacks")
-	return groupChange(cmd, func(args []string) ([]string, string, error) {
+	return groupChange(cmd, func(args []string) ([]any, string, error) {
 		if !*accept {
 			return nil, "", errors.New("acknowledged writes may be lost: --accept-loss does it")
 		}
-		return []string{"RECOVER", args[0], "ACCEPT-LOSS"}, "node " + args[0] + " is about to be the master; INFO counts the loss", nil
+		return []any{"GROUP", "RECOVER", args[0], "ACCEPT-LOSS"}, "node " + args[0] + " is about to be the master; INFO counts the loss", nil
 	})
 }

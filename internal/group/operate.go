@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/admin"
@@ -89,11 +90,6 @@ func (p *part) setK(ctx context.Context, k int) error {
 
 // remove removes a node for ever. It must have ended: one that runs would go on as if it belonged to the group.
 func (p *part) remove(ctx context.Context, id directory.NodeID) error {
-	for _, peer := range p.control.Peers() {
-		if peer.ID == id && !peer.Silent {
-			return fmt.Errorf("node %d at %s is alive: stop it first", id, peer.Address)
-		}
-	}
 	if p.shard().ID == 0 {
 		return errNotBegun // it would never begin
 	}
@@ -101,27 +97,19 @@ func (p *part) remove(ctx context.Context, id directory.NodeID) error {
 }
 
 // recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
-// no node in sync any longer: as long as one is alive, it says so. which says which node is meant, as what says.
+// no node in sync any longer. which says which node is meant, as what says.
 func (p *part) recover(ctx context.Context, which func(control.Peer) bool, what string) error {
-	to := directory.NodeID(0)
-	err := p.change(ctx, func(s directory.Shard) (directory.Command, error) {
-		to = 0
-		for _, peer := range p.control.Peers() {
-			switch {
-			case peer.Silent:
-			case s.In(peer.Report.From):
-				return directory.Command{}, fmt.Errorf("the node at %s is in sync and alive: promote it, which loses nothing", peer.Clients)
-			case which(peer):
-				to = peer.ID
-			}
-		}
-		if to == 0 {
-			return directory.Command{}, fmt.Errorf("%s is not alive", what)
-		}
-		return directory.Command{Kind: directory.Recover, Node: to, AcceptLoss: true}, nil
+	peers := p.control.Peers()
+	i := slices.IndexFunc(peers, func(peer control.Peer) bool { return !peer.Silent && which(peer) })
+	if i < 0 {
+		return fmt.Errorf("%s is not alive", what)
+	}
+	err := p.change(ctx, func(directory.Shard) (directory.Command, error) {
+		return directory.Command{Kind: directory.Recover, Node: peers[i].ID, AcceptLoss: true}, nil
 	})
 	if err == nil {
-		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost", "node", to)
+		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost",
+			"node", peers[i].ID)
 	}
 	return err
 }

@@ -165,7 +165,8 @@ var specGroupRecover = command.Spec{
 	Flags:   groupFlags,
 	Args:    []command.Arg{command.Int("node"), command.Token("ACCEPT-LOSS")},
 	Replies: "OK. What was acknowledged and the node lacks is lost. INFO counts it for ever, as group_accepted_losses. The other nodes get " +
-		"the data of that node.",
+		"the data of that node. It is refused while a node in sync is alive, as far as this node and the leader know: stop one that they do " +
+		"not reach first, because it would go on answering.",
 	Errors: groupErrors(errorOfNode, string(errAcceptLoss)+": the last argument is another", "ERR the node at a:6379 is in sync and alive: "+
 		"promote it, which loses nothing: GROUP PROMOTE makes it the master", "ERR node 2 is not alive: it does not run"),
 	Examples: groupExample("RECOVER 2 ACCEPT-LOSS"),

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -209,6 +210,9 @@ func (k *Control) Peers() (all []Peer) {
 // Propose takes a command to the leader of the directory and returns its answer. After an error other than ErrNoLeader and
 // voter.ErrNotLeader the command may be applied, even later.
 func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.Answer, error) {
+	if err := k.justified(c); err != nil {
+		return directory.Answer{}, err
+	}
 	a, err := k.voter.Propose(c)
 	if !errors.Is(err, voter.ErrNotLeader) {
 		return a, err
@@ -283,17 +287,30 @@ func (k *Control) mayPropose(from string, c directory.Command) error {
 				return fmt.Errorf("%s is not the master, which alone changes the in-sync set", from)
 			}
 		}
-	case directory.Recover: // the node that was asked may hear less than the leader
-		for _, s := range k.voter.Shards() {
-			for _, p := range k.Peers() {
-				if s.ID == c.Shard && !p.Silent && s.In(p.Report.From) {
-					return fmt.Errorf("node %d at %s is in sync and has all that was acknowledged: it need not be lost", p.ID, p.Address)
-				}
-			}
-		}
 	}
 	if node == 0 {
 		return fmt.Errorf("%s proposes a change of the directory, and no heartbeat of it is counted", from)
+	}
+	return k.justified(c)
+}
+
+// justified refuses a command of an operator that makes no sense while a node is alive: RemoveNode of that node, and Recover while a
+// node in sync is, which has all that was acknowledged. The node that was asked and the leader look: one may have heard what the other
+// has not.
+func (k *Control) justified(c directory.Command) error {
+	if c.Kind != directory.RemoveNode && c.Kind != directory.Recover {
+		return nil
+	}
+	for _, p := range k.Peers() {
+		switch {
+		case p.Silent:
+		case c.Kind == directory.RemoveNode && c.Node == p.ID:
+			return fmt.Errorf("node %d at %s is alive: stop it first", p.ID, p.Address)
+		case c.Kind == directory.Recover && slices.ContainsFunc(k.Shards(), func(s directory.Shard) bool {
+			return s.ID == c.Shard && s.In(p.Report.From)
+		}):
+			return fmt.Errorf("the node at %s is in sync and alive: promote it, which loses nothing", p.Clients)
+		}
 	}
 	return nil
 }

@@ -573,6 +573,41 @@ func TestTheMasterAloneChangesTheInSyncSet(t *testing.T) {
 	})
 }
 
+// The node that an operator asks may not hear those that the leader hears.
+func TestTheLeaderRefusesWhatAnAliveNodeMakesNeedless(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		m := w.group()
+		var leader *node
+		w.until("a leader that has heard all", func() bool {
+			for _, n := range w.nodes {
+				if n.voter.Leading() && len(n.Shards()) == 1 && !slices.ContainsFunc(n.Peers(), func(p Peer) bool { return p.Silent }) {
+					leader = n
+				}
+			}
+			return leader != nil
+		})
+		asked := m.id%3 + 1
+		s := leader.Shards()[0]
+		for _, x := range []struct {
+			c    directory.Command
+			want string
+		}{
+			{directory.Command{Kind: directory.Recover, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: asked, AcceptLoss: true},
+				"is in sync and alive: promote it"},
+			{directory.Command{Kind: directory.RemoveNode, Node: asked%3 + 1}, "is alive: stop it first"},
+		} {
+			request := directory.AppendCommand([]byte{kindPropose}, x.c)
+			a, err := parseOutcome(leader.answer(context.Background(), w.nodes[asked].Self().Name(), request))
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%+v: %+v, %v; want %q", x.c, a, err, x.want)
+			}
+			if _, err := w.nodes[asked].Propose(context.Background(), x.c); err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("the node that is asked: %v, want %q", err, x.want)
+			}
+		}
+	})
+}
+
 // A node with another masterauth looks to the others as one that is silent. Both sides say why, once.
 func TestANodeThatIsRefusedSaysSoOnce(t *testing.T) {
 	bubble(t, 3, func(w *world) {
