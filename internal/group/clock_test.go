@@ -61,13 +61,24 @@ func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
 	}
 }
 
-func TestOnlyTheMasterTellsTheTime(t *testing.T) {
-	one, two := directory.Member{Node: 1, Incarnation: 1}, directory.Member{Node: 2, Incarnation: 1}
-	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+// followerOfOne returns node 2 of a group with its machine's clock, and node 1, which is the master of epoch 3.
+func followerOfOne() (m *Member, machine *clock.Manual, one directory.Member) {
+	one = directory.Member{Node: 1, Incarnation: 1}
+	m = New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
 	m.log = oplog.New(0)
-	machine := clock.NewManual(time.UnixMicro(1e15))
+	machine = clock.NewManual(time.UnixMicro(1e15))
 	m.Clock(machine)
-	m.registered(two, []directory.Shard{{ID: 1, Epoch: 3, Version: 1, Master: one, InSync: []directory.Member{one, two}}})
+	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{ledByOne(3)})
+	return m, machine, one
+}
+
+func ledByOne(epoch uint64) directory.Shard {
+	one := directory.Member{Node: 1, Incarnation: 1}
+	return directory.Shard{ID: 1, Epoch: epoch, Version: epoch, Master: one, InSync: []directory.Member{one, {Node: 2, Incarnation: 1}}}
+}
+
+func TestOnlyTheMasterTellsTheTime(t *testing.T) {
+	m, machine, one := followerOfOne()
 	at := machine.Micros() + 30*secondUs
 	for _, r := range []shard.Report{
 		{From: one, Master: 3},           // it does not say
@@ -93,12 +104,7 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 
 // A master that was replaced knows nothing of the time of the next one, until it hears it.
 func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
-	one, two := directory.Member{Node: 1, Incarnation: 1}, directory.Member{Node: 2, Incarnation: 1}
-	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
-	m.log = oplog.New(0)
-	machine := clock.NewManual(time.UnixMicro(1e15))
-	m.Clock(machine)
-	m.registered(two, []directory.Shard{{ID: 1, Epoch: 3, Version: 1, Master: one, InSync: []directory.Member{one, two}}})
+	m, machine, one := followerOfOne()
 	for range samples {
 		m.heartbeat(shard.Report{From: one, Master: 3, Time: machine.Micros() + settable/2})
 	}
@@ -106,7 +112,7 @@ func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
 		t.Fatalf("the clock moves to %d, want to %d", m.clock.shift.Load().to, int64(settable/2))
 	}
 	m.resume() // it has led epoch 4
-	m.applied([]directory.Shard{{ID: 1, Epoch: 5, Version: 3, Master: one, InSync: []directory.Member{one, two}}})
+	m.applied([]directory.Shard{ledByOne(5)})
 	if m.keepTime(); m.clock.shift.Load().to != 0 {
 		t.Errorf("heartbeats of epoch 3 move the clock to %d in epoch 5", m.clock.shift.Load().to)
 	}

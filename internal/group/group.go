@@ -127,7 +127,7 @@ type role struct {
 func New(o Options) *Member {
 	m := &Member{opt: o, wake: make(oplog.Signal, 1), proposals: make(chan directory.Command, 1), wakeTail: make(oplog.Signal, 1),
 		steppedDown: make(oplog.Signal, 1), filesSynced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
-		byLink: map[shard.Link]*replication.Replica{}}
+		byLink: map[shard.Link]*replication.Replica{}, told: map[directory.NodeID]terms{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
 	return m
@@ -373,10 +373,8 @@ func (m *Member) compare(s directory.Shard) {
 
 // peers returns the nodes of the group, as their heartbeats describe them; none before Begin.
 func (m *Member) peers() []control.Peer {
-	m.mu.Lock()
-	p := m.part
-	m.mu.Unlock()
-	if p == nil {
+	p, err := m.begun()
+	if err != nil {
 		return nil
 	}
 	return p.control.Peers()

@@ -169,8 +169,8 @@ func (t terms) String() string {
 }
 
 // fits returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
-// raised on one node after another. A lease that is shorter is refused where one of the two is at level disk: the member
-// promises for the longer of the two, but a node at that level that restarts, and keeps its place, counts a promise of its own. mu is held.
+// raised on one node after another. A lease that is shorter is refused where one of the two is at level disk: the member promises for the
+// longer of the two, but a node at that level that restarts, and keeps its place, counts a promise of its own. mu is held.
 func (m *Member) fits(node directory.NodeID, has terms) error {
 	own := terms{m.opt.Group.Level, m.opt.Group.Lease}
 	var err error
@@ -180,9 +180,6 @@ func (m *Member) fits(node directory.NodeID, has terms) error {
 	if m.told[node] != has && has != own {
 		m.opt.Logger.Warn("a member has other directives than this master", "node", node, "member", has.String(), "master", own.String(),
 			"refused", err != nil)
-	}
-	if m.told == nil {
-		m.told = map[directory.NodeID]terms{}
 	}
 	m.told[node] = has
 	return err
@@ -230,11 +227,7 @@ func (m *Member) Left(f *replication.Replica) {
 }
 
 func stampText(epoch uint64, s shard.Stamp) string {
-	released := 0
-	if s.Released {
-		released = 1
-	}
-	return fmt.Sprintf("%d/%d/%d/%d", epoch, int64(s.Sent), int64(s.Lease), released)
+	return fmt.Sprintf("%d/%d/%d/%d", epoch, int64(s.Sent), int64(s.Lease), bit(s.Released))
 }
 
 func parseStamp(text string) (epoch uint64, s shard.Stamp, ok bool) {
