@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -229,14 +230,21 @@ func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
 	tier.Eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
 }
 
-// A master that was cut off would otherwise have stamps in its stream that no other node has.
-func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
-	t.Parallel()
-	master, _ := startMember(t)
-	replica, rg := startMember(t)
+// linkedMembers starts a master, and a replica that is a member and has all data.
+func linkedMembers(t *testing.T) (master, replica *Instance, rg *membership) {
+	t.Helper()
+	master, _ = startMember(t)
+	replica, rg = startMember(t)
 	lead(master, aStream)
 	followMember(t, replica, master)
 	tier.Eventually(t, "the link is up", func() bool { return rg.noted("loaded") })
+	return master, replica, rg
+}
+
+// A master that was cut off would otherwise have stamps in its stream that no other node has.
+func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
+	t.Parallel()
+	master, replica, rg := linkedMembers(t)
 	c, log := connect(t, master.address()), master.db.Log()
 	var stamping sync.WaitGroup
 	over := make(chan struct{})
@@ -281,11 +289,7 @@ func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
 
 func TestAQuietMasterAddsNoMessages(t *testing.T) {
 	t.Parallel()
-	master, _ := startMember(t)
-	replica, rg := startMember(t)
-	lead(master, aStream)
-	followMember(t, replica, master)
-	tier.Eventually(t, "the link is up", func() bool { return rg.noted("loaded") })
+	master, _, _ := linkedMembers(t)
 	c, log := connect(t, master.address()), master.db.Log()
 	for _, quiet := range []bool{false, true, false} {
 		tx := master.db.BeginAll(0)
@@ -296,5 +300,47 @@ func TestAQuietMasterAddsNoMessages(t *testing.T) {
 		if grew := log.End() > before; grew == quiet {
 			t.Errorf("quiet is %v, and a message has made the stream longer: %v", quiet, grew)
 		}
+	}
+}
+
+// SYNC is asked for without a greeting, whatever REPLCONF has said before: the client gets no stamps.
+func TestSyncMakesNoMember(t *testing.T) {
+	t.Parallel()
+	master, _ := startMember(t)
+	lead(master, aStream)
+	c, err := net.Dial("tcp", master.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("REPLCONF group a-member\r\nSYNC\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		var all []byte
+		for b := make([]byte, 4096); !bytes.Contains(all, []byte("SET\r\n$1\r\nk\r\n")); {
+			n, err := c.Read(b)
+			if all = append(all, b[:n]...); err != nil {
+				break
+			}
+		}
+		got <- string(all)
+	})
+	client, stream := connect(t, master.address()), ""
+	tier.Eventually(t, "the client gets the stream", func() bool {
+		master.svc.Replication().Stamp("a-stamp")
+		client.must("SET", "k", "v")
+		select {
+		case stream = <-got:
+			return true
+		default:
+			return false
+		}
+	})
+	reading.Wait()
+	if strings.Contains(stream, "STAMP") {
+		t.Errorf("it gets a stamp: %q", stream)
 	}
 }

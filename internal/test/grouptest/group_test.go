@@ -136,11 +136,14 @@ func (g *group) master() *realserver.Process {
 }
 
 // info returns the lines of INFO replication of a node.
-func (g *group) info(p *realserver.Process) map[string]string {
+func (g *group) info(p *realserver.Process) map[string]string { return g.section(p, "replication") }
+
+// section returns a section of INFO.
+func (g *group) section(p *realserver.Process, name string) map[string]string {
 	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
 	defer c.Close()
 	lines := map[string]string{}
-	text, _ := c.Info(g.Context(), "replication").Result() // of a node that is gone there is none
+	text, _ := c.Info(g.Context(), name).Result() // of a node that is gone there is none
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		lines[name] = value
@@ -161,6 +164,20 @@ func (g *group) settled(inSync int) (master *realserver.Process) {
 		return false
 	})
 	return master
+}
+
+// leaderBut waits until a node other than a master leads, and returns it.
+func (g *group) leaderBut(master *realserver.Process) (next *realserver.Process) {
+	g.Helper()
+	g.eventually("another node leads", func() bool {
+		for _, p := range g.nodes {
+			if p != master && g.info(p)["group_state"] == "leading" {
+				next = p
+			}
+		}
+		return next != nil
+	})
+	return next
 }
 
 // must fails the test at an error.
@@ -327,15 +344,7 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 			p.Resume(t)
 		}
 	}
-	var next *realserver.Process
-	g.eventually("another node leads", func() bool {
-		for _, p := range g.nodes {
-			if p != master && g.info(p)["group_state"] == "leading" {
-				next = p
-			}
-		}
-		return next != nil
-	})
+	next := g.leaderBut(master)
 	master.Resume(t)
 	if now := g.settled(3); now != next {
 		t.Errorf("the replaced master leads again")
@@ -693,15 +702,7 @@ func TestAMemberInMemoryDoesNotJoinAGroupOnDisk(t *testing.T) {
 // stat returns a number of INFO stats of a node.
 func (g *group) stat(p *realserver.Process, name string) int {
 	g.Helper()
-	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
-	defer c.Close()
-	for line := range strings.Lines(must[string](g.T)(c.Info(g.Context(), "stats").Result())) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
-			return must[int](g.T)(strconv.Atoi(value))
-		}
-	}
-	g.Fatalf("INFO stats has no %s", name)
-	return 0
+	return must[int](g.T)(strconv.Atoi(g.section(p, "stats")[name]))
 }
 
 // A master that is stopped for a while, and has written nothing that the others lack, has added nothing to its stream when it comes back.
@@ -717,15 +718,7 @@ func TestAMasterThatWasCutOffGetsWhatItLacksAlone(t *testing.T) {
 			full[p] = g.stat(p, "sync_full")
 		}
 		master.Pause(t)
-		var next *realserver.Process
-		g.eventually("another node leads", func() bool {
-			for _, p := range g.nodes {
-				if p != master && g.info(p)["group_state"] == "leading" {
-					next = p
-				}
-			}
-			return next != nil
-		})
+		next := g.leaderBut(master)
 		c := redis.NewClient(&redis.Options{Addr: next.Addr()}) // g.client may have a connection to the other one, which would execute this
 		must[string](t)(c.Set(t.Context(), "k", want+" again", 0).Result())
 		_ = c.Close()
@@ -738,4 +731,38 @@ func TestAMasterThatWasCutOffGetsWhatItLacksAlone(t *testing.T) {
 		}
 		g.wants(want + " again")
 	}
+}
+
+// Without a leader of the directory a hand-over would only make the master refuse everything.
+func TestAMasterWithoutALeaderHandsNothingOver(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no")
+	master := g.settled(3)
+	var other *realserver.Process
+	for _, p := range g.nodes {
+		if p != master {
+			other = p
+		}
+	}
+	to := g.info(other)["group_node"]
+	for _, p := range g.nodes {
+		if p != master {
+			p.Pause(t)
+		}
+	}
+	g.eventually("the master knows no leader", func() bool { return g.info(master)["group_leader"] == "0" })
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	defer c.Close()
+	if err := c.Do(t.Context(), "GROUP", "PROMOTE", to).Err(); err == nil || !strings.Contains(err.Error(), "no node leads") {
+		t.Errorf("GROUP PROMOTE: %v, want an error that says that no node leads", err)
+	}
+	if state := g.info(master)["group_state"]; state != "leading" {
+		t.Errorf("the master is %s", state)
+	}
+	for _, p := range g.nodes {
+		if p != master {
+			p.Resume(t)
+		}
+	}
+	g.settled(3)
 }
