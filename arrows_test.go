@@ -92,7 +92,7 @@ var arrows = []arrow{
 	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/embedded",
 		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
-		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob", "internal/redact"}},
+		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob", "internal/redact", "internal/system"}},
 	{"cmd/ebb", []string{"conn", "queue", "internal/"}},
 
 	// Tools around the engine: what they drive they may import.
@@ -101,7 +101,7 @@ var arrows = []arrow{
 	{"internal/testing/services", []string{"clock", "resp", "internal/"}},
 	{"internal/testing/modeltest", []string{"clock", "resp", "internal/"}},
 	{"internal/testing/history", []string{"resp", "internal/"}},
-	{"internal/cli", []string{"resp", "internal/disk", "internal/serverurl", "internal/wire"}},
+	{"internal/cli", []string{"resp", "internal/disk", "internal/serverurl", "internal/system", "internal/wire"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/wire"}},
 	{"internal/check", []string{"internal/disk", "internal/oplog", "internal/rdb"}}, // ebb check
 	{"internal/doctor", []string{"conn", "internal/disk"}},
@@ -159,11 +159,11 @@ var arrows = []arrow{
 	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
 	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
 	{"internal/group/port", []string{"internal/cleantext"}},
-	{"internal/group/settings", []string{"internal/group/directory"}},
+	{"internal/group/settings", []string{"internal/group/directory", "internal/system"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
-	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
+	{"internal/group/sentinel", []string{"internal/glob", "internal/system", "internal/wire"}},
 	{"internal/group", []string{"clock", "internal/group/", "internal/admin", "internal/disk", "internal/engine", "internal/listen",
-		"internal/oplog", "internal/replication", "internal/session"}},
+		"internal/oplog", "internal/replication", "internal/session", "internal/system"}},
 	{"internal/config", []string{"internal/glob", "internal/system", "internal/wire"}},
 	{"internal/disk", []string{"internal/disk"}}, // the file system, and one for tests
 	{"internal/hotkeys", []string{"internal/topk"}},

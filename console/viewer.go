@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // viewer is one user at one address, which the requests of a browser share. It has the sessions in which the
@@ -137,8 +137,7 @@ func local(r *http.Request) bool {
 	if at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); at != nil && at.Network() == "unix" {
 		return true
 	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback()
+	return system.LoopbackPeer(r.RemoteAddr)
 }
 
 // hostOf returns the host of an address ip:port.

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 func doctorCommand() *cobra.Command {
@@ -88,8 +89,7 @@ var firstReply = 15 * time.Second
 func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, error) {
 	o := doctor.Options{Local: target.Network == "unix"}
 	if host, _, err := net.SplitHostPort(target.Addr); err == nil {
-		ip := net.ParseIP(host)
-		o.Local = host == "localhost" || ip != nil && ip.IsLoopback()
+		o.Local = system.LoopbackHost(host)
 	}
 	var shown []*x509.Certificate
 	if target.TLS != nil {

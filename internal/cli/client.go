@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/system"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -70,7 +70,7 @@ func (c *client) connect() bool {
 	cn, err := dial(c.ctx, &c.opt)
 	if err != nil {
 		fmt.Fprintf(c.env.Err, "Could not connect to Redis at %s: %s\n", c.opt.addr(), describe(err))
-		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && isLoopback(c.opt.Host) && !c.warned {
+		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && system.LoopbackHost(c.opt.Host) && !c.warned {
 			c.warned = true
 			fmt.Fprintf(c.env.Err, "No server listens there. To start a server: ebb serve%s\n", portFlag(c.opt.Port))
 		}
@@ -360,11 +360,6 @@ func plainText(args []string) bool {
 
 func isHelp(args []string) bool {
 	return strings.EqualFold(args[0], "help") || args[0] == "?"
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func portFlag(port int) string {

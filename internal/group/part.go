@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/settings"
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/listen"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // part is the side of a node that a server and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
@@ -86,7 +87,7 @@ func lockFolder(dir string) (path string, unlock func() error, err error) {
 // listenAt returns where to listen for an address by which others reach the node: on loopback if it is one, otherwise on all addresses.
 func listenAt(address string) string {
 	host, port, _ := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if system.LoopbackHost(host) {
 		return address
 	}
 	return net.JoinHostPort("", port)

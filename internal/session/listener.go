@@ -1,10 +1,9 @@
 package session
 
 import (
-	"net/netip"
-
 	"github.com/ebbdb/ebb/internal/listen"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // Refusal is the error that a server sends to a connection beyond maxclients.
@@ -49,18 +48,13 @@ func isLocal(conn reactor.Conn) bool {
 	if conn == nil || conn.Network() != "tcp" && conn.Network() != "tls" {
 		return true
 	}
-	return isLoopback(conn.RemoteAddr())
-}
-
-func isLoopback(addr string) bool {
-	peer, err := netip.ParseAddrPort(addr)
-	return err == nil && peer.Addr().Unmap().IsLoopback()
+	return system.LoopbackPeer(conn.RemoteAddr())
 }
 
 // Local reports whether the client is on this machine, for directives with the value local.
 func (c *Session) Local() bool {
 	if c.origin != nil && c.origin.Addr != embeddedAddr {
-		return isLoopback(c.origin.Addr)
+		return system.LoopbackPeer(c.origin.Addr)
 	}
 	return isLocal(c.conn)
 }

@@ -2,7 +2,8 @@ package sentinel
 
 import (
 	"net"
-	"net/netip"
+
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // Access says which clients are let in, and as whom. Its methods are safe for concurrent use, and do not block.
@@ -47,9 +48,5 @@ func (c *client) operates() bool {
 
 // isLocal reports whether the peer of a connection is on this machine, as on the server's own port.
 func isLocal(c net.Conn) bool {
-	if c.RemoteAddr().Network() != "tcp" {
-		return true
-	}
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	return err == nil && at.Addr().Unmap().IsLoopback()
+	return c.RemoteAddr().Network() != "tcp" || system.LoopbackPeer(c.RemoteAddr().String())
 }

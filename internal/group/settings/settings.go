@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // Values are the directives of a server: config.Set.
@@ -136,7 +137,7 @@ func (g *Settings) sameWorld() error {
 func (g *Settings) loopback() (all []Node) {
 	for _, n := range g.Nodes {
 		host, _, _ := net.SplitHostPort(n.Address) // checked
-		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		if system.LoopbackHost(host) {
 			all = append(all, n)
 		}
 	}
