@@ -20,7 +20,7 @@ RUN_models  = $(RANDOM) ./internal/testing/modeltest -own.time $(TIME) -meta.tim
 RUN_diff    = $(RANDOM) -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/testing/modeltest -diff.time $(TIME)
 RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(TIME)
 RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)
-RUN_lua     = $(RANDOM) ./internal/lua/luafuzz -lua.time $(TIME)
+RUN_lua     = $(RANDOM) ./internal/testing/luafuzz -lua.time $(TIME)
 RUN_group   = $(RANDOM) ./internal/group/sim -sim.time $(TIME)
 RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS)) && \
 	$(RANDOM) ./grouptest -group.rounds $(ROUNDS)

@@ -30,9 +30,10 @@ type arrow struct {
 // prefix; "." is the root package alone. The first line that fits a package
 // holds. Nothing points up:
 //
-//	cmd/ebb -> server -> servercmd -> session -> command -> engine -> internal/...
-//	                     servercmd -> commands -> command
-//	toolkit -> conn <- embed -> internal/embedded -> servercmd, session -> engine
+//	cmd/ebb, server -> internal/instance -> console -> embed, internal/session
+//	internal/instance -> internal/servercmd -> internal/session -> internal/command -> internal/engine -> internal/{table, arena, ...}
+//	internal/servercmd -> internal/commands -> internal/command
+//	toolkit -> conn <- embed -> internal/embedded -> internal/servercmd, internal/session
 //	           conn <- goredis -> go-redis
 //	ebb -> conn, embed, goredis
 var arrows = []arrow{
@@ -106,7 +107,7 @@ var arrows = []arrow{
 	{"internal/check", []string{"internal/disk", "internal/oplog", "internal/rdb"}}, // ebb check
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/wire", "internal/doctor", "internal/rdb", "internal/serverurl"}},
-	{"internal/lua/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp", "internal/wire"}},
+	{"internal/testing/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp", "internal/wire"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
@@ -196,8 +197,8 @@ var onlyHere = map[string][]string{
 	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/testing/backends", "internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
-	"github.com/klauspost/compress": {"internal/rdb", "internal/rdb/rdbtest"},
-	"github.com/pierrec/lz4":        {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/klauspost/compress": {"internal/rdb", "internal/testing/rdbtest"},
+	"github.com/pierrec/lz4":        {"internal/rdb", "internal/testing/rdbtest"},
 	"github.com/prometheus":         {"internal/test"}, // its linter looks at ours
 	"github.com/robfig/cron":        {"internal/cron"},
 	"github.com/minio/highwayhash":  {"redisson"},

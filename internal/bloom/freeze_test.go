@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 // TestAFrozenFilterStaysWhatItWas adds to a filter of one small piece, of many

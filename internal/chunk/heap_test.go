@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk"
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 

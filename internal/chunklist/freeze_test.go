@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 // freeze freezes the list of the model, unless there is a frozen copy: from then

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )

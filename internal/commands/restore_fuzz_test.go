@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )

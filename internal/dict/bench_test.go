@@ -6,8 +6,8 @@ import (
 	"hash/maphash"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 const million = 1 << 20

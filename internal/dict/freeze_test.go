@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 // freeze freezes the dict of the model, unless there is a frozen copy: from then

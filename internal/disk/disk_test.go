@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 // systems are the file systems that have to behave alike, each with a directory.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"

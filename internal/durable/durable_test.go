@@ -15,8 +15,8 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 func TestWhatIsSavedIsThereAfterARestart(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 const incr1 = dir + "/appendonlydir/appendonly.aof.1.incr.aof"

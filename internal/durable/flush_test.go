@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 // flushAll does what FLUSHALL does.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 )
 
 // valkeyFile returns a file of Valkey 9.2 with the given number of keys, before it is compressed.

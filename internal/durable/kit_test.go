@@ -13,9 +13,9 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 // aside returns the names in a directory that tell of a file that was not loaded.

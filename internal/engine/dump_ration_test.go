@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 )
 
 func payloads(t testing.TB) []rdbtest.Payload {

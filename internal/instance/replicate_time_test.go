@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 

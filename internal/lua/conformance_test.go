@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/lua/luafuzz"
+	"github.com/ebbdb/ebb/internal/testing/luafuzz"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 

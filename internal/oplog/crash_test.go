@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 // dir is a disk with files; a path that does not begin with / is in the

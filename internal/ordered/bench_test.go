@@ -5,8 +5,8 @@ import (
 	"hash/maphash"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/ordered"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 const million = 1 << 20

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/ordered"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 // freeze freezes the set of the model, unless there is a frozen copy: from then

@@ -13,9 +13,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
 	"github.com/ebbdb/ebb/internal/ordered"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 )
 
 // enveloped puts bytes into an envelope as Valkey does.

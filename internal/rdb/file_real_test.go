@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 )
 
 // recorder is a Builder that records its calls, as strings, and

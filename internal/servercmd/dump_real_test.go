@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"

@@ -10,12 +10,12 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 

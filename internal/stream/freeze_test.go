@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 )
 
 // ice is a frozen copy of a stream, if there is one, which a goroutine reads while

@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/settings"
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/group/voter"
 	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/leaks"
 )
 

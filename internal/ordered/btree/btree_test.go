@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/ordered/btree"
+	"github.com/ebbdb/ebb/internal/testing/chunktest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 

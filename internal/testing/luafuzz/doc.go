@@ -18,7 +18,7 @@
 // compared byte by byte: values, the order of tables, and messages with their
 // positions. What may differ stands in differences.go, with reasons. The
 // campaigns are this package's tests; `make campaign KIND=lua` runs them for longer.
-// The programs of ../testdata/conformance run with the same harness.
+// The programs of internal/lua/testdata/conformance run with the same harness.
 //
 // Start reading at NewProgram and at harness.lua.
 package luafuzz

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
 func must(t *testing.T, err error) {
