@@ -8,18 +8,18 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Take is one request of AllowAll: N requests of Key from Limiter.
-type Take struct {
+// Request is one part of AllowAll: N requests of Key from Limiter.
+type Request struct {
 	Limiter *Limiter
 	Key     string
 	N       int64
 }
 
-// Take returns a Take of one request, for AllowAll.
-func (l *Limiter) Take(key string) Take { return Take{l, key, 1} }
+// Request returns a Request of one, for AllowAll. It takes nothing.
+func (l *Limiter) Request(key string) Request { return Request{l, key, 1} }
 
-// TakeN returns a Take of n requests, for AllowAll.
-func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
+// RequestN returns a Request of n, for AllowAll. It takes nothing.
+func (l *Limiter) RequestN(key string, n int64) Request { return Request{l, key, n} }
 
 // AllowAll takes from all of several limiters of one Conn, or from none, in one step: for
 // instance from a limit for each minute and one for each day. It reports whether it took, and
@@ -28,17 +28,17 @@ func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
 //
 // In a cluster all keys must be in one slot: give them the same hash tag, such as "{ann}".
 // While the backend does not reply, each limiter's Down decides. Errors: those of AllowN.
-func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
-	if len(takes) == 0 {
-		return false, nil, fmt.Errorf("limit: AllowAll: %w: it got no Take; it needs at least one", conn.ErrArgument)
+func AllowAll(ctx context.Context, requests ...Request) (bool, []Result, error) {
+	if len(requests) == 0 {
+		return false, nil, fmt.Errorf("limit: AllowAll: %w: it got no Request, want at least one", conn.ErrArgument)
 	}
-	all, err := newMultiTake(takes)
+	all, err := newMultiTake(requests)
 	if err != nil {
 		return false, nil, err
 	}
-	first := takes[0].Limiter
+	first := requests[0].Limiter
 	if err := ctx.Err(); err != nil {
-		return false, nil, first.failed("take all from", takes[0].Key, err)
+		return false, nil, first.failed("take all from", requests[0].Key, err)
 	}
 	if !first.breaker.allow() {
 		return all.decideLocally(first.breaker.lastError())
@@ -51,20 +51,20 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "CROSSSLOT" {
 			err = fmt.Errorf(`%w: in a cluster keys that are taken together need one hash tag, such as "{ann}"`, err)
 		}
-		return false, nil, first.failed("take all from", takes[0].Key, err)
+		return false, nil, first.failed("take all from", requests[0].Key, err)
 	}
 	return all.read(v)
 }
 
 // multiTake is one call of AllowAll.
 type multiTake struct {
-	takes   []Take
+	takes   []Request
 	plans   []*plan
 	buckets []string
 	uniform bool // one algorithm, one cost, and no bursts: RL.TAKEALL
 }
 
-func newMultiTake(takes []Take) (*multiTake, error) {
+func newMultiTake(takes []Request) (*multiTake, error) {
 	t := &multiTake{takes: takes, uniform: true}
 	seen := map[string]bool{}
 	for _, x := range takes {

@@ -188,7 +188,10 @@ func TestTheTimeoutIsNotTheCallersDeadline(t *testing.T) {
 						"wait":    func(l *Limiter, _ *Reservation) error { return l.Wait(t.Context(), "ann") },
 						"reserve": func(l *Limiter, _ *Reservation) error { _, err := l.Reserve(t.Context(), "ann"); return err },
 						"cancel":  func(_ *Limiter, r *Reservation) error { return r.Cancel(t.Context()) },
-						"all":     func(l *Limiter, _ *Reservation) error { _, _, err := AllowAll(t.Context(), l.Take("ann")); return err },
+						"all": func(l *Limiter, _ *Reservation) error {
+							_, _, err := AllowAll(t.Context(), l.Request("ann"))
+							return err
+						},
 					} {
 						l, err := New(c, "api", PerMinute(60), FailClosed, Options{Timeout: 100 * time.Millisecond})
 						if err != nil {
@@ -257,11 +260,11 @@ func TestWithoutABackendWaitersAreLimitedToo(t *testing.T) {
 			} else if err := r.Cancel(ctx); err != nil {
 				t.Error(err)
 			}
-			ok, r, err := AllowAll(ctx, open.Take("{x}1"), local.Take("{x}2"))
+			ok, r, err := AllowAll(ctx, open.Request("{x}1"), local.Request("{x}2"))
 			if !ok || !r[0].Allowed || !r[1].Local || err != nil {
 				t.Errorf("%v %+v %v", ok, r, err)
 			}
-			if ok, _, err := AllowAll(ctx, open.Take("{x}1"), closed.Take("{x}2")); ok || !errors.Is(err, ebb.ErrUnavailable) {
+			if ok, _, err := AllowAll(ctx, open.Request("{x}1"), closed.Request("{x}2")); ok || !errors.Is(err, ebb.ErrUnavailable) {
 				t.Error(ok, err)
 			}
 			b.Start()

@@ -61,7 +61,7 @@ func ExampleAllowAll() {
 	minute, _ := limit.New(c, "minute", limit.PerMinute(10), limit.FailOpen)
 	day, _ := limit.New(c, "day", limit.PerDay(1), limit.FailOpen, limit.Options{Algorithm: limit.FixedWindow})
 	for range 2 {
-		ok, r, err := limit.AllowAll(ctx, minute.Take("{ann}"), day.Take("{ann}"))
+		ok, r, err := limit.AllowAll(ctx, minute.Request("{ann}"), day.Request("{ann}"))
 		fmt.Println(ok, "minute:", r[0].Remaining, "day:", r[1].Remaining, err)
 	}
 	// Output:

@@ -317,7 +317,7 @@ func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 		}
 		const key = "{ann}"
 		for i := range 4 {
-			ok, r, err := AllowAll(ctx, minute.Take(key), day.Take(key))
+			ok, r, err := AllowAll(ctx, minute.Request(key), day.Request(key))
 			if err != nil || ok != (i < 3) || len(r) != 2 || r[0].Allowed != (i < 3) || !r[1].Allowed {
 				t.Errorf("%d: %v %+v %v", i, ok, r, err)
 			}
@@ -325,15 +325,15 @@ func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 		if r, err := day.Peek(ctx, key); r.Remaining != 2 || err != nil {
 			t.Errorf("what was refused was taken: %+v %v", r, err)
 		}
-		ok, r, err := AllowAll(ctx, day.TakeN(key, 2), log.TakeN(key, 4))
+		ok, r, err := AllowAll(ctx, day.RequestN(key, 2), log.RequestN(key, 4))
 		if !ok || err != nil || r[0].Remaining != 0 || r[1].Remaining != 0 || r[1].Taken != 4 {
 			t.Errorf("%v %+v %v", ok, r, err)
 		}
-		ok, r, err = AllowAll(ctx, day.Take("{ann}2"), log.Take(key))
+		ok, r, err = AllowAll(ctx, day.Request("{ann}2"), log.Request(key))
 		if ok || err != nil || !r[0].Allowed || r[1].Allowed || r[0].Remaining != 5 || r[1].RetryAfter <= 0 {
 			t.Errorf("%v %+v %v", ok, r, err)
 		}
-		if _, _, err := AllowAll(ctx, day.Take(key), day.Take(key)); err == nil {
+		if _, _, err := AllowAll(ctx, day.Request(key), day.Request(key)); err == nil {
 			t.Error("the same twice")
 		}
 	})
