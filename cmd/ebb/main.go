@@ -55,7 +55,7 @@ func main() {
 func commands() []*cobra.Command {
 	return []*cobra.Command{serveCommand(), witnessCommand(), groupCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(),
 		migrateCommand(), handoverCommand(),
-		queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand(),
+		queueCommand(), backupCommand(), checkCommand(), benchCommand(), manCommand(), versionCommand(),
 		sentinelCommand()}
 }
 
