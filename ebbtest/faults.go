@@ -277,7 +277,7 @@ func (f *faults) whileUp(ctx context.Context) (up context.Context, end func(), e
 	}, nil
 }
 
-var errStopped = errors.New("ebbtest: stopped")
+var errStopped = errors.New("ebbtest: the test has stopped the backend")
 
 // away returns the error of a backend that is stopped.
 func away(why string) error { return fmt.Errorf("ebbtest: %w: %s", conn.ErrUnavailable, why) }

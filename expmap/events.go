@@ -56,7 +56,7 @@ func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 		return m.failed("listen", err)
 	}
 	if m.sub != "" {
-		return m.failed("listen", fmt.Errorf("%w: it belongs to a family: listen to that", conn.ErrArgument))
+		return m.failed("listen", fmt.Errorf("%w: the map belongs to a family: use OnExpired of the family", conn.ErrArgument))
 	}
 	return m.failed("listen", m.listen(ctx, m.feed, listener, fn, opts))
 }

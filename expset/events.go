@@ -52,7 +52,7 @@ func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx con
 		return s.failed("listen", err)
 	}
 	if s.sub != "" {
-		return s.failed("listen", fmt.Errorf("%w: it belongs to a family: listen to that", conn.ErrArgument))
+		return s.failed("listen", fmt.Errorf("%w: the set belongs to a family: use OnExpired of the family", conn.ErrArgument))
 	}
 	return s.failed("listen", s.listen(ctx, listener, fn, opts))
 }

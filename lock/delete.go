@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Delete of an object removes its keys, also while a lease is held: the holder gets ErrLost at its next renewal, and waiting calls poll
+// Delete of an object removes its keys, even while a lease is held: the holder gets ErrLost at its next renewal, and waiting calls poll
 // again. Afterwards the object is as before its first use.
 
 // deleteLock removes a lock or a semaphore in the layout of this package.
@@ -21,7 +21,7 @@ func (o *object) deleteLock(ctx context.Context) error {
 	return o.core.DeleteKeys(ctx, locking.DeleteScript, "", o.name, o.keys.fence, o.keys.wait, o.keys.held, o.keys.line, o.keys.alive)
 }
 
-// Delete removes the lock, also while it is held. Its holder gets ErrLost from Renew, from
+// Delete removes the lock, even while it is held. Its holder gets ErrLost from Renew, from
 // Release, or within a third of the lease as the cause of its Context. On servers other than
 // ebb Delete also removes the last token; tokens still grow unless the server's clock is set
 // back. Delete is one request.

@@ -96,7 +96,7 @@ func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token in
 	}
 }
 
-// leadOnce calls fn for one leadership, and resigns, also if fn panics: otherwise the lease would be renewed for as long as ctx lives.
+// leadOnce calls fn for one leadership, and resigns, even if fn panics: otherwise the lease would be renewed for as long as ctx lives.
 func (e *Leader) leadOnce(ctx context.Context, lease *Lease, fn func(ctx context.Context, token int64) error) (
 	err error, lost bool, released error) {
 	leadCtx, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.lease().Stop(context.Cause(ctx)) })

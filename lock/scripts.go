@@ -15,7 +15,7 @@ import (
 //	{name}:fence  the last token, which is the holder's; expires a day later
 //	{name}:wait   exists if a waiter wants a message on the channel {name}:wake
 //
-// A token is the server's time in microseconds, or the last token plus one if that is greater. So tokens grow, also if the counter
+// A token is the server's time in microseconds, or the last token plus one if that is greater. So tokens grow, even if the counter
 // was lost or the clock was set back.
 //
 // All scripts send messages by pcall: a waiter polls in any case, and a script must not fail half-way for a user without rights to

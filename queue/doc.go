@@ -15,7 +15,7 @@
 //
 // Jobs of one priority are delivered in the order in which they fall due; jobs of the same
 // millisecond, in the order in which they were pushed. Without delays that is first in, first
-// out. A job is delivered at least once, also if consumers crash, contexts end, or connections
+// out. A job is delivered at least once, even if consumers crash, contexts end, or connections
 // break.
 //
 // Under Sentinel and in a cluster a failover can lose what no replica has received yet. On a

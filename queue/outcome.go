@@ -53,9 +53,9 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 	what := fmt.Sprintf("progress of job %q", j.ID)
 	switch {
 	case j.q.o.Keep == 0:
-		return j.q.failed(what, fmt.Errorf("%w: it needs Options.Keep", conn.ErrArgument))
+		return j.q.failed(what, fmt.Errorf("%w: the queue has no Options.Keep", conn.ErrArgument))
 	case done < 0 || done > 1 || done != done:
-		return j.q.failed(what, fmt.Errorf("%w: it is %v; it must be from 0 to 1", conn.ErrArgument, done))
+		return j.q.failed(what, fmt.Errorf("%w: the progress is %v, want 0 to 1", conn.ErrArgument, done))
 	case !utf8.ValidString(note):
 		return j.q.failed(what, fmt.Errorf("%w: the note is %q; it must be UTF-8", conn.ErrArgument, note))
 	}

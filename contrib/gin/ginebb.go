@@ -35,8 +35,8 @@ type Options struct {
 }
 
 // New returns a handler that takes from l for each request, and ends the chain of a
-// refused request. Two Options are a panic. Several may follow each other: each
-// adds its policy to the header fields.
+// refused request. It panics if it gets more than one Options. A chain may have several
+// such handlers: each adds its policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) gin.HandlerFunc {
 	o, err := kit.Option(opts)
 	if err != nil {

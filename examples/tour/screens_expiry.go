@@ -259,7 +259,7 @@ func (c *canvas) column(x, y, h int, st style, share float64) {
 	}
 }
 
-// playFiles is row 7.
+// playFiles plays the row of the tour about files.
 func playFiles(s *stage) (err error) {
 	dir, err := os.MkdirTemp(s.o.Dir, "ebb-tour-")
 	if err != nil {

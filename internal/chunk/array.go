@@ -62,7 +62,8 @@ func (a *Array) Push() (i uint32, ok bool) {
 // Pop removes the last cell. It frees no memory; Trim does.
 func (a *Array) Pop() { a.n-- }
 
-// Reserve makes sure that k Pushes succeed.
+// Reserve allocates the pages for k more cells, so that the next k Pushes succeed. It reports false if there is no memory for them.
+// O(pages that it adds).
 func (a *Array) Reserve(k int) bool {
 	if k == 0 {
 		return true

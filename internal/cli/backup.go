@@ -124,7 +124,7 @@ func (c *conn) snapshotHead() (size int64, mark []byte, err error) {
 		case line[0] == '$':
 			size, err = strconv.ParseInt(line[1:], 10, 64)
 			if err != nil || size < 0 {
-				return 0, nil, fmt.Errorf("the server announced a snapshot of %q bytes", line[1:])
+				return 0, nil, fmt.Errorf("the server announced a snapshot of %q bytes, want a number from 0", line[1:])
 			}
 			return size, nil, nil
 		}

@@ -74,9 +74,8 @@ func (s *Set) MaxMemory() int64 {
 // MaxMemoryPolicy returns the eviction policy at MaxMemory.
 func (s *Set) MaxMemoryPolicy() Policy { return Policy(s.num(hMaxMemoryPolicy)) }
 
-// MaxMemoryProtect returns the data that is never evicted: a bit for each choice of the
-// directive, 1 << 1 for locks, and the next bits in their order; 1 << 0 stands for
-// nothing.
+// MaxMemoryProtect returns the data that is never evicted, as a set of bits: bit i is the choice i of the directive maxmemory-protect, in
+// the order of its list. Bit 0 is the choice "none", bit 1 is "lock".
 func (s *Set) MaxMemoryProtect() int64 { return s.num(hMaxMemoryProtect) }
 
 // MaxMemoryProtectLimiters returns how many bytes of limiters are protected, 0 for any

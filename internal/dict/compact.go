@@ -49,7 +49,7 @@ func (d *Dict) Check() error {
 	case c.overflow != d.over.Len():
 		return fmt.Errorf("dict: %d overflow buckets in chains of %d", c.overflow, d.over.Len())
 	case n > 0 && (n < d.low || n >= 2*d.low):
-		return fmt.Errorf("dict: %d buckets at level %d", n, d.low)
+		return fmt.Errorf("dict: %d buckets, want %d to %d", n, d.low, 2*d.low-1)
 	case c.deadlines != d.Deadlines():
 		return fmt.Errorf("dict: %d items with deadlines, %d in the index", c.deadlines, d.Deadlines())
 	case c.earliest != d.earliest:

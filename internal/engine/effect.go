@@ -226,7 +226,8 @@ func (db *DB) drainBytes() (all []byte) {
 	return all
 }
 
-// cutEffects cuts the stream into effects.
+// cutEffects returns the effects in a part of the stream, each with its database. The effects between a MULTI and its EXEC have one
+// number, and these two words are no effects.
 func (db *DB) cutEffects(all []byte) []Effect {
 	var out []Effect
 	multi := false
@@ -312,7 +313,7 @@ func (db *DB) NeedLog(delta int) {
 // NeedLog is DB.NeedLog for a transaction that holds all shards.
 func (tx *Tx) NeedLog(delta int) { tx.db.needLog(delta) }
 
-// MuteLog stops the encoding of effects, also while the stream has users, or ends that: a replica's
+// MuteLog stops the encoding of effects, even while the stream has users, or ends that: a replica's
 // stream is its master's, and does not contain the client's writes to the replica. The transaction
 // holds all shards.
 func (tx *Tx) MuteLog(on bool) {

@@ -36,7 +36,7 @@ var (
 	// ErrStreamDeleted: the id is smaller than that of a deleted entry.
 	ErrStreamDeleted = errors.New("the id is smaller than the largest one deleted")
 	// ErrStreamAdded: the stream has more entries than XSetID.Added.
-	ErrStreamAdded = errors.New("the stream has more entries than that")
+	ErrStreamAdded = errors.New("the stream has more entries than the given count of added ones")
 )
 
 // streamBox is a stream as a container. It has no small form.

@@ -273,13 +273,12 @@ func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 		tx.stamp(r)
 		return nil
 	}
-	return tx.rekeep(h, key, val, flags)
+	return tx.replaceKeepingTTL(h, key, val, flags)
 }
 
-// rekeep stores a value under a key that keeps its deadline. The engine takes over the memory of a
-// long value. The effect does not carry the deadline, so the log keeps its last version of a
-// sliding one.
-func (tx *Tx) rekeep(h *hit, key, val []byte, flags uint8) error {
+// replaceKeepingTTL stores a value under a key that keeps its deadline. The engine takes over the memory of a long value. The effect has no
+// deadline, so of a sliding one the log knows the version that it knew before.
+func (tx *Tx) replaceKeepingTTL(h *hit, key, val []byte, flags uint8) error {
 	logged := int64(0)
 	if h.r != nil && h.r.has(flagSlide) {
 		logged = h.r.slide().logged
@@ -426,7 +425,7 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 		tx.vbuf = v
 	}
 	clear(v[copy(v, old):])
-	if err := tx.rekeep(h, key, v, flagRaw); err != nil {
+	if err := tx.replaceKeepingTTL(h, key, v, flagRaw); err != nil {
 		return nil, err
 	}
 	return h.sp.value(h.r), nil

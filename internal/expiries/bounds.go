@@ -50,7 +50,7 @@ func (b *Bounds) Check() (wrong string) {
 // ebb.ErrArgument.
 func (b *Bounds) Millis(ttl time.Duration) (int64, error) {
 	if ttl < 0 || ttl > Longest {
-		return 0, fmt.Errorf("%w: a time to live of %v: from 0 (no end) to 100 years", conn.ErrArgument, ttl)
+		return 0, fmt.Errorf("%w: the time to live is %v, want 0 (no end) to 100 years", conn.ErrArgument, ttl)
 	}
 	ms := kit.Millis(ttl)
 	if limit := ms * int64(b.Jitter) / 100; limit > 0 {

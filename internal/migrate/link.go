@@ -60,7 +60,7 @@ func (m *Migration) pointTo(ctx context.Context, replica, master *peer) error {
 			continue
 		}
 		if _, err := replica.do(ctx, "CONFIG", "SET", name, want[name]); err != nil {
-			return fmt.Errorf("%s %s cannot be given its master's %s: %w", replica.side, replica, name, err)
+			return fmt.Errorf("CONFIG SET %[3]s on %[1]s %[2]s, to the value of its master: %[4]w", replica.side, replica, name, err)
 		}
 		if replica == m.to && known {
 			m.before = append(m.before, [2]string{name, has})

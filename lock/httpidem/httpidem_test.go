@@ -696,7 +696,7 @@ func TestBadOptionsAreAPanic(t *testing.T) {
 	})
 }
 
-// Middleware before this one knows the caller: what it says counts, also if it is empty. Without it the option decides.
+// Middleware before this one knows the caller: what it says counts, even if it is empty. Without it the option decides.
 func TestTheScopeThatARequestHasReplacesThatOfTheOptions(t *testing.T) {
 	onMem(t, func(s *site) {
 		runs := 0

@@ -37,7 +37,7 @@ type Answer struct {
 	Header http.Header
 }
 
-// Handler returns the Get of an app that is an http.Handler.
+// Handler returns a Get that calls h without a network.
 func Handler(h http.Handler) Get {
 	return func(_ testing.TB, from string, header ...string) Answer {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
