@@ -73,7 +73,7 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 // result, or for their turn, until their contexts end, also during an outage of the backend. The Outcome
 // says whether this call did the work (Did) or got the kept result (Done).
 //
-// fn's context ends with ctx, and when the lease is lost. The lease is renewed until fn returns, also
+// fn's context ends with ctx, and when the lease is lost. The lease is renewed until fn returns, even
 // when ctx has ended: a result that fn returns then is kept as well. With Did, Do returns what fn
 // returned, and these errors:
 //

@@ -227,7 +227,7 @@ func (db *DB) drainBytes() (all []byte) {
 }
 
 // cutEffects returns the effects in a part of the stream, each with its database. The effects between a MULTI and its EXEC have one
-// number, and these two words are no effects.
+// number, and these two words do not count as effects.
 func (db *DB) cutEffects(all []byte) []Effect {
 	var out []Effect
 	multi := false
