@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/disk"
@@ -80,6 +81,7 @@ type Member struct {
 	wakeTail    oplog.Signal // tail looks
 	steppedDown oplog.Signal // the server is no longer the master
 	filesSynced oplog.Signal // the files hold more
+	leaves      atomic.Bool  // this server is about to stop
 
 	mu       sync.Mutex // guards what follows
 	node     *shard.Node

@@ -24,12 +24,41 @@ func (m *Member) handOver(to directory.NodeID) bool {
 func (m *Member) handsOver() bool { return m.node.Status(m.opt.Now()).State == shard.HandingOver }
 
 // Leave implements session.Member: a master that is about to stop hands the group over, and waits until another node is the master. It
-// gives up after group-timeout, and where no other node could be.
-func (m *Member) Leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Timeout)
-	defer cancel()
+// gives up after group-timeout, and where no other node could be. A member tells its master that it is about to stop, so that writes do
+// not wait for it until it has been silent for sync-lag.
+func (m *Member) Leave(ctx context.Context) (stay func()) {
 	look := time.NewTicker(m.opt.Group.Lease / ticksInLease)
 	defer look.Stop()
+	m.handOverAndWait(ctx, look.C)
+	m.leaves.Store(true)
+	m.withdraw(ctx, look.C)
+	return func() { m.leaves.Store(false) }
+}
+
+// withdraw waits until this node is no longer in sync. It gives up after sync-lag, and where the master could not do without it.
+func (m *Member) withdraw(ctx context.Context, look <-chan time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Lag)
+	defer cancel()
+	for {
+		m.mu.Lock()
+		s, leads := m.node.Status(m.opt.Now()), m.role.epoch != 0
+		m.mu.Unlock()
+		if leads || s.Self.Node == 0 || !s.Shard.In(s.Self) || !s.Shard.Enough(len(s.Shard.InSync)-1) {
+			return
+		}
+		m.repl.AcknowledgeSoon()
+		select {
+		case <-look:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOverAndWait hands the group over if this node is the master, and waits for that.
+func (m *Member) handOverAndWait(ctx context.Context, look <-chan time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Timeout)
+	defer cancel()
 	for {
 		m.mu.Lock()
 		s, leads := m.node.Status(m.opt.Now()), m.role.epoch != 0
@@ -40,7 +69,7 @@ func (m *Member) Leave(ctx context.Context) {
 		}
 		select {
 		case <-m.steppedDown:
-		case <-look.C:
+		case <-look:
 		case <-ctx.Done():
 			m.opt.Logger.Warn("this master ends without having handed its group over: another node replaces it after group-timeout")
 			return

@@ -16,7 +16,7 @@ import (
 //
 //	greeting           group-name/node/incarnation/epoch/level/lease/seal
 //	stamp              epoch/sent/lease/released
-//	acknowledgement    offset/sent
+//	acknowledgement    offset/sent, and /leaves of a member that is about to stop
 
 // Errors of links.
 var (
@@ -96,7 +96,11 @@ func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
 	if m.sent.Epoch == 0 {
 		return "", false
 	}
-	return strconv.FormatUint(m.sent.Offset, 10) + "/" + strconv.FormatInt(int64(m.sent.Sent), 10), true
+	text = strconv.FormatUint(m.sent.Offset, 10) + "/" + strconv.FormatInt(int64(m.sent.Sent), 10)
+	if m.leaves.Load() {
+		text += leaves
+	}
+	return text, true
 }
 
 // Closed implements replication.LinkEvents.
@@ -206,14 +210,21 @@ func (m *Member) parseGreeting(text string) (g shard.Greeting, has terms, err er
 	return g, terms{directory.Level(n[3]), time.Duration(n[4])}, nil
 }
 
+// leaves ends the acknowledgements of a member that is about to stop.
+const leaves = "/leaves"
+
 // Acked implements replication.Acks.
 func (m *Member) Acked(a replication.Ack) {
-	offset, sent, ok := strings.Cut(a.Group, "/")
+	text, going := strings.CutSuffix(a.Group, leaves)
+	offset, sent, ok := strings.Cut(text, "/")
 	to, err := strconv.ParseUint(offset, 10, 63)
 	at, err2 := strconv.ParseInt(sent, 10, 64)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.replicas[a.Replica]; l != nil && ok && err == nil && err2 == nil {
+		if going {
+			m.step(shard.Leaving{Member: l.from}) // before its acknowledgement, which may let it join
+		}
 		ack := shard.Ack{From: l.from, Epoch: l.epoch, Offset: to, Sent: shard.Time(at)}
 		m.step(shard.Received{Message: shard.Message{Link: l.link, Body: ack}})
 	}

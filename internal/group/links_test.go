@@ -52,6 +52,31 @@ func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
 	}
 }
 
+func TestAMemberSaysThatItLeavesUntilItStays(t *testing.T) {
+	m := New(Options{Group: &settings.Settings{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+		Random: func() uint64 { return 1 }})
+	m.log = oplog.New(0)
+	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{{ID: 1, Epoch: 1, Version: 1,
+		Master: directory.Member{Node: 1, Incarnation: 1}}}) // it is not in sync: no master would wait for it
+	if _, err := m.Connected(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Answered(1, m.nameOf(1), false); err != nil {
+		t.Fatal(err)
+	}
+	says := func(want string) {
+		t.Helper()
+		if got, ok := m.Acknowledge(1); !ok || got != want {
+			t.Errorf("it acknowledges %q, %v, want %q", got, ok, want)
+		}
+	}
+	says("0/0")
+	stay := m.Leave(t.Context())
+	says("0/0/leaves")
+	stay()
+	says("0/0")
+}
+
 func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
 	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }, Group: &settings.Settings{Name: "ebb", Secret: "s"}}}
 	for _, want := range []uint64{1, 17, 1<<63 - 1} {

@@ -59,12 +59,12 @@ func (g *membership) refuse(call string) {
 
 func (g *membership) Clock(machine clock.Clock) clock.Clock { return machine }
 
-func (g *membership) Attach(svc *session.Service) { g.svc = svc }
-func (g *membership) Begin() error                { return g.note("begin") }
-func (g *membership) Close() error                { return nil }
-func (g *membership) Leave(context.Context)       {}
-func (g *membership) Lease() bool                 { return true }
-func (g *membership) Info(func(string, any))      {}
+func (g *membership) Attach(svc *session.Service)  { g.svc = svc }
+func (g *membership) Begin() error                 { return g.note("begin") }
+func (g *membership) Close() error                 { return nil }
+func (g *membership) Leave(context.Context) func() { return func() {} }
+func (g *membership) Lease() bool                  { return true }
+func (g *membership) Info(func(string, any))       {}
 
 func (g *membership) Greeted(_ *replication.Replica, greeting string) error {
 	return g.note("greeted " + greeting)

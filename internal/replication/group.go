@@ -84,6 +84,15 @@ func (r *Node) Disconnect(why string) {
 	}
 }
 
+// AcknowledgeSoon makes this server tell its master what it has, if it follows one, and does not wait for that.
+func (r *Node) AcknowledgeSoon() {
+	if l := r.follows.Load(); l != nil {
+		if m := l.conn.Load(); m != nil {
+			m.wakeAck.Wake()
+		}
+	}
+}
+
 // Stamp sends a stamp to the members that follow this server. It does not wait for them.
 func (r *Node) Stamp(stamp string) { r.master.stamp(stamp) }
 

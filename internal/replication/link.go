@@ -283,8 +283,10 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-m.synced:
-			l.acknowledge(m)
+		case <-m.wakeAck:
+			if l.step() == linkConnected {
+				l.acknowledge(m)
+			}
 			continue
 		case <-tick.C:
 		}
@@ -333,7 +335,7 @@ func (l *link) applied(m *masterConn) {
 	case AckApplied:
 		l.acknowledge(m)
 	case AckSynced:
-		if log := l.r.db.Log(); log.OnSynced(log.End(), m.synced) {
+		if log := l.r.db.Log(); log.OnSynced(log.End(), m.wakeAck) {
 			l.acknowledge(m)
 		}
 	}
@@ -342,12 +344,12 @@ func (l *link) applied(m *masterConn) {
 // masterConn is the connection to a master. CLIENT LIST shows it with flags=M.
 type masterConn struct {
 	net.Conn
-	l      *link
-	r      *bufio.Reader
-	write  sync.Mutex   // one message at a time
-	synced oplog.Signal // the files hold more of the stream: tend acknowledges
-	number uint64       // of the connection, in a group
-	why    atomic.Pointer[error]
+	l       *link
+	r       *bufio.Reader
+	write   sync.Mutex   // one message at a time
+	wakeAck oplog.Signal // tend acknowledges: the files hold more of the stream
+	number  uint64       // of the connection, in a group
+	why     atomic.Pointer[error]
 }
 
 // linkBuffer is the size of a read of a link, in bytes: about 5 ms of a stream with a million
@@ -355,7 +357,7 @@ type masterConn struct {
 const linkBuffer = 256 << 10
 
 func newMasterConn(l *link, conn net.Conn) *masterConn {
-	m := &masterConn{Conn: conn, l: l, synced: make(oplog.Signal, 1)}
+	m := &masterConn{Conn: conn, l: l, wakeAck: make(oplog.Signal, 1)}
 	m.r = bufio.NewReaderSize(receivingReader{m}, linkBuffer)
 	m.noteReceived()
 	return m

@@ -61,8 +61,8 @@ func (s *Service) AbortShutdown() bool { return s.ending.abort() }
 // Shutdown returns Options.Shutdown, which ends the server; nil if clients may not end it.
 func (s *Service) Shutdown() func() { return s.opts.Shutdown }
 
-// PrepareShutdown saves the data as the options and the configuration require. The master of a
-// group hands it over before, unless Now. Writes wait from then on. After an error, which it
+// PrepareShutdown saves the data as the options and the configuration require. A member of a
+// group leaves it before, unless Now. Writes wait from then on. After an error, which it
 // returns only without Force, writes continue. Otherwise the caller ends the server.
 func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
 	ctx, err := s.ending.begin(ctx)
@@ -70,8 +70,9 @@ func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error 
 		return err
 	}
 	defer s.ending.end()
+	stay := func() {}
 	if g := s.opts.Group; g != nil && !o.Now {
-		g.Leave(ctx)
+		stay = g.Leave(ctx)
 	}
 	s.pause.begin(1<<50, false)
 	if !o.Now {
@@ -82,6 +83,7 @@ func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error 
 	}
 	if err != nil && !o.Force {
 		s.pause.end()
+		stay()
 		return err
 	}
 	if err != nil {

@@ -23,8 +23,9 @@ type Member interface {
 	Group
 	GroupOperator
 	replication.LinkEvents
-	// Leave hands the group over if this server is its master and is about to end, and waits for that, until ctx ends at the latest.
-	Leave(ctx context.Context)
+	// Leave makes the group go on without this server, which is about to end: a master hands it over, another member leaves the in-sync
+	// set. It waits for that, until ctx ends at the latest. If the server does not end, the caller calls stay.
+	Leave(ctx context.Context) (stay func())
 }
 
 // GroupOperator does what an operator asks of a group. Nodes have the numbers that INFO shows. The methods with a context take a change to

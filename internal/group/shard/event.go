@@ -47,7 +47,8 @@ type Loaded struct {
 	End  uint64
 }
 
-// Leaving says that a member in sync is about to stop; its master need not wait until it is silent for Lag.
+// Leaving says that a member is about to stop. Its master takes it out of the in-sync set at once, if k+1 fresh ones remain, and does not
+// add it again for Lag, or until it has greeted again.
 type Leaving struct{ Member directory.Member }
 
 // HandOver asks the master to make another member in sync the master. Writes wait meanwhile, see Gates.

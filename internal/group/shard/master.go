@@ -35,6 +35,7 @@ type peer struct {
 	heard  Time   // when its newest acknowledgement arrived
 	ended  uint64 // the end of the log then
 	caught Time   // the newest instant whose end of the log it has acknowledged
+	leaves Time   // when it said that it is about to stop
 }
 
 // take makes the node the master of the epoch of the state that it has. It begins a history.
@@ -77,7 +78,7 @@ func (n *Node) greeted(now Time, id Link, g Greeting) {
 		if p.link != 0 {
 			n.out.Close = append(n.out.Close, p.link)
 		}
-		p.link = id
+		p.link, p.leaves = id, never
 	}
 	full := !n.log.follows(g.Log)
 	if n.faults.ByOffset {
@@ -101,7 +102,7 @@ func (n *Node) meet(from directory.Member) bool {
 	case m.peers[at].member == from:
 		return true
 	}
-	m.peers[at] = peer{member: from, link: m.peers[at].link, sent: never, heard: never, caught: never}
+	m.peers[at] = peer{member: from, link: m.peers[at].link, sent: never, heard: never, caught: never, leaves: never}
 	return true
 }
 
@@ -113,6 +114,19 @@ func (m *master) peer(id directory.NodeID) *peer {
 		}
 	}
 	return nil
+}
+
+// leaving notes that a member is about to stop.
+func (m *master) leaving(now Time, member directory.Member) {
+	if p := m.peer(member.Node); p != nil && p.member == member {
+		p.leaves = now
+	}
+}
+
+// stays reports whether a member has not said within Lag that it is about to stop.
+func (n *Node) stays(now Time, member directory.Member) bool {
+	p := n.of(member)
+	return p == nil || now-p.leaves > n.conf.Lag
 }
 
 // of returns what is known of a member, or nil.

@@ -141,7 +141,9 @@ func (n *Node) Step(now Time, e Event) Output {
 	case Loaded:
 		n.loaded(e)
 	case Leaving:
-		n.leaving(now, e.Member)
+		if n.master != nil {
+			n.master.leaving(now, e.Member)
+		}
 	case HandOver:
 		n.handOver(e)
 	case Tick:

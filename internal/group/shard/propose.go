@@ -3,7 +3,7 @@ package shard
 import "github.com/ebbdb/ebb/internal/group/directory"
 
 // propose sends the proposal in flight again when it is time, and makes a new one when there is none: to remove a member that is not
-// fresh, or to add a node that holds all that was acknowledged.
+// fresh or leaves, or to add a node that holds all that was acknowledged.
 func (n *Node) propose(now Time) {
 	m := n.master
 	if n.shard.Epoch != m.epoch {
@@ -31,12 +31,12 @@ func (n *Node) propose(now Time) {
 // wanted returns the change of the in-sync set that this node wants.
 func (n *Node) wanted(now Time) (directory.Command, bool) {
 	for _, member := range n.shard.InSync {
-		if !n.isFresh(now, member) && n.mayShrink(now, member) {
+		if (!n.isFresh(now, member) || !n.stays(now, member)) && n.mayShrink(now, member) {
 			return command(directory.Shrink, member), true
 		}
 	}
 	for _, p := range n.master.peers {
-		if _, in := n.shard.Member(p.member.Node); !in && n.holdsAll(now, p) {
+		if _, in := n.shard.Member(p.member.Node); !in && n.stays(now, p.member) && n.holdsAll(now, p) {
 			return command(directory.Expand, p.member), true
 		}
 	}
@@ -84,17 +84,6 @@ func (n *Node) over(now Time) {
 		m.handOver, m.released, m.leaseFrom = 0, false, now
 	}
 	m.proposal = nil
-}
-
-// leaving proposes to remove a member that is about to stop.
-func (n *Node) leaving(now Time, member directory.Member) {
-	m := n.master
-	if m == nil || !m.serving || n.shard.Epoch != m.epoch || m.proposal != nil && !n.faults.TwoProposals || m.handOver != 0 {
-		return
-	}
-	if n.shard.In(member) && n.mayShrink(now, member) {
-		n.offer(now, command(directory.Shrink, member))
-	}
 }
 
 // handOver begins a hand-over.

@@ -186,6 +186,37 @@ func TestARemovedMemberIsWaitedForUntilTheStateHasChanged(t *testing.T) {
 	n.committed(5)
 }
 
+func TestAMemberThatLeavesIsNotAddedUntilItGreetsAgainOrLagIsOver(t *testing.T) {
+	for _, greets := range []bool{true, false} {
+		n := promoted(t, 1, one, two, three)
+		n.write(5)
+		n.ack(two, 1, 5)
+		n.ack(three, 1, 5)
+		n.proposal(n.step(Leaving{three}), directory.Shrink, three)
+		n.proposal(n.step(Leaving{two}), 0, two) // k+1 remain with it alone
+		n.proposal(n.step(Applied{state(1, 2, 1, one, one, two)}), 0, three)
+		n.proposal(n.ack(three, 1, 5), 0, three)
+		if greets {
+			n.proposal(n.step(Received{Message{2, Greeting{From: three, Epoch: 1}}}), directory.Expand, three)
+			continue
+		}
+		n.now += sec
+		n.ack(two, 1, 5)
+		n.proposal(n.ack(three, 1, 5), 0, three)
+		n.now += ms
+		n.proposal(n.ack(three, 1, 5), directory.Expand, three)
+	}
+}
+
+// A master that adds a node has a proposal in flight when the member says that it is about to stop.
+func TestAMemberLeavesWhenTheProposalInFlightIsOver(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.proposal(n.ack(three, 1, 0), directory.Expand, three)
+	n.ack(two, 1, 0)
+	n.proposal(n.step(Leaving{two}), 0, two)
+	n.proposal(n.step(Applied{state(1, 2, 1, one, one, two, three)}), directory.Shrink, two)
+}
+
 func TestOneProposalIsInFlightAndIsSentAgain(t *testing.T) {
 	n := promoted(t, 0, one)
 	n.proposal(n.ack(two, 1, 0), directory.Expand, two)
