@@ -287,6 +287,27 @@ func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
 	}
 }
 
+// A replica that follows a member and is none hears nothing but the stream: without PING it would connect again after repl-timeout.
+func TestAReplicaBehindAMemberGetsPings(t *testing.T) {
+	t.Parallel()
+	master, replica, _ := linkedMembers(t)
+	connect(t, master.address()).must("CONFIG", "SET", "repl-ping-replica-period", "1")
+	observer := startMaster(t)
+	host, port, err := net.SplitHostPort(replica.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, observer.address())
+	c.must("REPLICAOF", host, port)
+	tier.Eventually(t, "the observer is online", func() bool {
+		return strings.Contains(c.must("INFO", "replication").Str, "master_link_status:up")
+	})
+	before := observer.db.Log().End()
+	tier.Eventually(t, "two PINGs come through the member", func() bool {
+		return observer.db.Log().End() >= before+2*int64(len("*1\r\n$4\r\nPING\r\n"))
+	})
+}
+
 func TestAQuietMasterAddsNoMessages(t *testing.T) {
 	t.Parallel()
 	master, _, _ := linkedMembers(t)

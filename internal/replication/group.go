@@ -18,6 +18,9 @@ import (
 //	              REPLCONF STAMP <stamp> ───────────────────────────                Stamped
 //	           ── REPLCONF ACK ... GROUP <acknowledgement> ────────▶                Acked
 //
+// A member whose own replicas are not all members adds OBSERVED 1 to its acknowledgements: they need PING, which only the stream of the
+// master can have.
+//
 // A stamp stays out of the stream: it counts in no offset, and other replicas do not get it. Otherwise a master that was cut off would
 // have some that no other node has, and would need all data when it comes back.
 
@@ -111,7 +114,21 @@ func (f *Replica) member() bool { return f.stamps != nil }
 // observed reports whether a replica follows that is not a member: it needs PING and GETACK in the stream. A member gets stamps, and
 // acknowledges at once.
 func (m *master) observed() bool {
-	return slices.ContainsFunc(m.all(), func(f *Replica) bool { return !f.member() })
+	return m.anyFollower(func(f *Replica) bool { return !f.member() })
+}
+
+// observedBelow reports whether such a replica follows, this server or a member that follows it.
+func (m *master) observedBelow() bool {
+	return m.anyFollower(func(f *Replica) bool { return !f.member() || f.observed.Load() })
+}
+
+func (m *master) anyFollower(is func(*Replica) bool) bool {
+	if m.n.Load() == 0 {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.followers, is)
 }
 
 // SetQuiet sets whether a master adds nothing to the stream but what transactions do: no PING, no message of PUBLISH. tx holds all shards.

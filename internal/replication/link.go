@@ -324,6 +324,9 @@ func (l *link) acknowledge(m *masterConn) {
 			return
 		}
 		args = append(args, []byte("GROUP"), []byte(text))
+		if l.r.master.observed() {
+			args = append(args, []byte("OBSERVED"), []byte("1"))
+		}
 	}
 	_ = m.send(wire.AppendCommand(nil, args...)) // the reader of the connection gets the error
 }

@@ -116,7 +116,7 @@ func (m *master) second() {
 	m.seconds++
 	pings := m.seconds%c.Int("repl-ping-replica-period") == 0
 	m.mu.Unlock()
-	if pings && m.observed() {
+	if pings && m.observedBelow() {
 		m.control(ping)
 	}
 	for _, f := range all {

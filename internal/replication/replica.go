@@ -51,6 +51,7 @@ type Replica struct {
 	ackAt        atomic.Int64  // us: time of the last acknowledgement; before the first one, the time when it last took data
 	sent         atomic.Int64  // offset up to which the stream was written to it
 	writing      atomic.Int64  // us: since when a write of a piece of its snapshot is under way; 0: none is
+	observed     atomic.Bool   // it is a member, and a replica that is not follows it
 	softSince    atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
 	why          atomic.Pointer[string]
 
@@ -328,8 +329,8 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text], the only request of a replica, and the empty lines of a replica that
-// loads a snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
+// takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text [OBSERVED 1]], the only request of a replica, and the empty lines of a
+// replica that loads a snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
 func (f *Replica) takeAck(args [][]byte) bool {
 	if len(args) == 0 {
 		f.took()
@@ -339,15 +340,18 @@ func (f *Replica) takeAck(args [][]byte) bool {
 		return len(args) > 1 && is(args[0], "REPLCONF") && (is(args[1], "ACK") || is(args[1], "GETACK"))
 	}
 	raise(&f.acked, args[2])
-	text := ""
+	text, observed := "", false
 	for i := 3; i+1 < len(args); i += 2 {
 		switch {
 		case is(args[i], "FACK"):
 			raise(&f.synced, args[i+1])
 		case is(args[i], "GROUP"):
 			text = string(args[i+1])
+		case is(args[i], "OBSERVED"):
+			observed = true
 		}
 	}
+	f.observed.Store(observed)
 	f.took()
 	notify(f.acknowledged)
 	m := f.m
