@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -20,6 +21,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
+var rounds = flag.Int("group.rounds", 2, "the number of rounds of each group")
+
 func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{}) // clients of killed servers complain
 	log.SetOutput(io.Discard)
@@ -35,7 +38,8 @@ type group struct {
 	*testing.T
 	nodes     []*realserver.Process // with data
 	witness   *realserver.Process   // nil: there is none
-	sentinels []string              // addresses, one for each node
+	peers     []string              // addresses of the group's ports, one for each node
+	sentinels []string              // the same of Sentinel's protocol
 	client    *redis.Client         // of the master, wherever it is
 }
 
@@ -50,12 +54,24 @@ func start(t *testing.T, servers int, args ...string) *group {
 // startWith is start with a function that is called for each node before it starts.
 func startWith(t *testing.T, servers int, prepare func(i int, p *realserver.Process), args ...string) *group {
 	t.Helper()
+	g := newGroup(t, servers)
+	for i, p := range g.all() {
+		if prepare != nil {
+			prepare(i, p)
+		}
+	}
+	g.begin(args...)
+	return g
+}
+
+// newGroup returns a group whose nodes do not run yet.
+func newGroup(t *testing.T, servers int) *group {
+	t.Helper()
 	g := &group{T: t}
-	var list []string
 	for range servers | 1 {
 		p := realserver.NewProcess(t, realserver.Ebb(t))
 		own, sentinel := realserver.FreePort(t), realserver.FreePort(t)
-		list = append(list, net.JoinHostPort("127.0.0.1", strconv.Itoa(own)))
+		g.peers = append(g.peers, net.JoinHostPort("127.0.0.1", strconv.Itoa(own)))
 		g.sentinels = append(g.sentinels, net.JoinHostPort("127.0.0.1", strconv.Itoa(sentinel)))
 		p.Args("--group-port", strconv.Itoa(own), "--sentinel-port", strconv.Itoa(sentinel))
 		if len(g.nodes) == servers {
@@ -64,19 +80,22 @@ func startWith(t *testing.T, servers int, prepare func(i int, p *realserver.Proc
 			g.nodes = append(g.nodes, p)
 		}
 	}
-	for i, p := range g.all() {
-		if prepare != nil {
-			prepare(i, p)
-		}
-		p.Args("--group", strings.Join(list, ","), "--group-timeout", strconv.FormatInt(groupTimeout.Milliseconds(), 10), "--sync-lease", "500")
+	return g
+}
+
+// begin starts the nodes.
+func (g *group) begin(args ...string) {
+	g.Helper()
+	for _, p := range g.all() {
+		timeout := strconv.FormatInt(groupTimeout.Milliseconds(), 10)
+		p.Args("--group", strings.Join(g.peers, ","), "--group-timeout", timeout, "--sync-lease", "500")
 		p.Args(args...)
 		if err := p.Begin(); err != nil {
-			t.Fatal(err)
+			g.Fatal(err)
 		}
 	}
 	g.client = g.connect()
-	t.Cleanup(func() { _ = g.client.Close() })
-	return g
+	g.Cleanup(func() { _ = g.client.Close() })
 }
 
 func (g *group) all() []*realserver.Process {

@@ -31,6 +31,8 @@ type Process struct {
 	Config string
 	// Command is the command of ebb to run, whatever the program's file is called; empty: serve, if that is ebb.
 	Command string
+	// Within, if not nil, calls start, which starts the program, for instance on a thread of another network namespace.
+	Within func(start func() error) error
 
 	t    testing.TB
 	path string
@@ -92,7 +94,11 @@ func (p *Process) Begin(more ...string) error {
 	cmd := exec.Command(p.path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, orphans()
 	cmd.Env = of(p.t)
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if p.Within != nil {
+		start = func() error { return p.Within(cmd.Start) }
+	}
+	if err := start(); err != nil {
 		return err
 	}
 	gone := make(chan struct{})

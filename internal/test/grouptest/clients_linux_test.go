@@ -1,0 +1,564 @@
+package grouptest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/limit"
+	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/queue"
+)
+
+const (
+	journals = 3 // clients that write to a list and a counter
+	writers  = 3 // clients of registers
+	// callTime bounds a call of the toolkit.
+	callTime = 3 * time.Second
+	// grantsPerSecond is the rate of the limiter.
+	grantsPerSecond = 20
+)
+
+// writes says how a client writes: the command is acknowledged unless there is an error, also one that says that it is not replicated.
+type writes func(ctx context.Context, c *redis.Client, args ...any) (any, error)
+
+// plainly writes to a group, whose replies are acknowledgements.
+func plainly(ctx context.Context, c *redis.Client, args ...any) (any, error) {
+	return c.Do(ctx, args...).Result()
+}
+
+// crowd is the clients of one group, of all kinds. They know what was acknowledged.
+type crowd struct {
+	write  writes
+	raw    []*redis.Client
+	conn   *ebb.Conn
+	lock   *lock.Lock
+	limit  *limit.Limiter
+	queue  *queue.Queue[string]
+	began  time.Time
+	pushed int // names jobs
+
+	*tally
+}
+
+// tally has the replies of a round.
+type tally struct {
+	acked, failed atomic.Int64
+	high          atomic.Int64 // the greatest number that INCR was acknowledged with
+
+	mu        sync.Mutex // guards what follows
+	fault     int64      // when it began; 0: not yet
+	next      int64      // when the first write that began after it was acknowledged
+	last      int64      // when the last write was acknowledged
+	gap       int64      // the longest time between two of these since the fault began
+	lists     [journals]list
+	counts    []op // INCR, as operations that return a value
+	registers [2][]op
+	stale     []string
+	grants    []held
+	holds     []held
+	jobs      map[string]*job
+	lines     []string // the history
+}
+
+// list is a list to which one client appends numbers.
+type list struct{ next, acked []int64 }
+
+// held is a lock that was held, or a grant of a limiter.
+type held struct{ token, asked, from, to int64 }
+
+// job is a job of the queue.
+type job struct {
+	pushed int64 // when Push was acknowledged; 0: it was not
+	acked  int64 // when Ack was
+	done   int
+	again  int // deliveries that began after that
+}
+
+// now is the time since the clients began, in ns.
+func (c *crowd) now() int64 { return int64(time.Since(c.began)) }
+
+// ack notes a write that was acknowledged.
+func (c *crowd) ack(from int64) {
+	c.acked.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.now()
+	if c.fault != 0 {
+		c.gap = max(c.gap, at-max(c.fault, c.last))
+		if c.next == 0 && from > c.fault {
+			c.next = at
+		}
+	}
+	c.last = at
+}
+
+// note writes a line of the history, which is kept for a round that fails.
+func (c *crowd) note(from int64, format string, args ...any) {
+	at := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, fmt.Sprintf("%12.6f %12.6f  %s", float64(from)/1e9, float64(at)/1e9, fmt.Sprintf(format, args...)))
+}
+
+// rest counts an error, and waits a little.
+func (c *crowd) rest(ctx context.Context) {
+	c.failed.Add(1)
+	wait(ctx, 10*time.Millisecond)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// assemble makes the clients. connect returns a new one each time; conn is that of the toolkit.
+func assemble(t *testing.T, write writes, connect func() *redis.Client, conn *ebb.Conn) *crowd {
+	t.Helper()
+	c := &crowd{write: write, conn: conn, began: time.Now()}
+	for range journals + writers + 1 {
+		r := connect()
+		t.Cleanup(func() { _ = r.Close() })
+		c.raw = append(c.raw, r)
+	}
+	c.lock = must[*lock.Lock](t)(lock.New(conn, "rounds:lock", lock.Options{TTL: 2 * time.Second}))
+	c.limit = must[*limit.Limiter](t)(limit.New(conn, "rounds", limit.PerSecond(grantsPerSecond), limit.FailClosed,
+		limit.Options{Algorithm: limit.SlidingLog}))
+	c.queue = must[*queue.Queue[string]](t)(queue.New[string](conn, "rounds:jobs",
+		queue.Options[string]{Lease: 3 * time.Second, MaxDeliveries: 1000}))
+	return c
+}
+
+// run has all clients at work until ctx ends, with keys of the round's own. The lock and the limiter are the same in all rounds.
+func (c *crowd) run(ctx context.Context, round int, rnd *rand.Rand) (stopped func()) {
+	holds, grants := []held(nil), []held(nil)
+	if c.tally != nil {
+		holds, grants = c.holds, c.grants
+	}
+	c.tally = &tally{jobs: map[string]*job{}, holds: holds, grants: grants}
+	var running sync.WaitGroup
+	for i := range journals {
+		running.Go(func() { c.journal(ctx, i, round) })
+	}
+	for i := range writers {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+		running.Go(func() { c.register(ctx, i, round, own) })
+	}
+	running.Go(func() { c.read(ctx, round) })
+	for range 2 {
+		running.Go(func() { c.hold(ctx) })
+		running.Go(func() { c.take(ctx) })
+		running.Go(func() { c.work(ctx) })
+	}
+	running.Go(func() { c.push(ctx, round) })
+	return running.Wait
+}
+
+func name(round int, what string, i int) string { return fmt.Sprintf("r%d:%s%d", round, what, i) }
+
+// journal appends numbers to a list of its own, and counts in a key that all share.
+func (c *crowd) journal(ctx context.Context, i, round int) {
+	l := &c.lists[i]
+	for n := int64(1); ctx.Err() == nil; n++ {
+		key, from := name(round, "list", i), c.now()
+		l.next = append(l.next, n)
+		_, err := c.write(ctx, c.raw[i], "RPUSH", key, n)
+		c.note(from, "client %d RPUSH %s %d: %v", i, key, n, err)
+		if err != nil {
+			c.rest(ctx)
+			continue
+		}
+		l.acked = append(l.acked, n)
+		c.ack(from)
+		from = c.now()
+		v, err := c.write(ctx, c.raw[i], "INCR", name(round, "counter", 0))
+		c.note(from, "client %d INCR: %v, %v", i, v, err)
+		if err != nil {
+			c.rest(ctx)
+			continue
+		}
+		c.counted(v.(int64), from)
+		c.ack(from)
+	}
+}
+
+// counted notes a number that INCR has returned.
+func (c *crowd) counted(n, from int64) {
+	to := c.now()
+	c.mu.Lock()
+	c.counts = append(c.counts, op{true, n, from, to})
+	c.mu.Unlock()
+	for {
+		high := c.high.Load()
+		if n <= high || c.high.CompareAndSwap(high, n) {
+			return
+		}
+	}
+}
+
+// read reads the counter: it never is below what was acknowledged before the read began.
+func (c *crowd) read(ctx context.Context, round int) {
+	for ctx.Err() == nil {
+		before, from := c.high.Load(), c.now()
+		n, err := c.raw[len(c.raw)-1].Get(ctx, name(round, "counter", 0)).Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			c.rest(ctx)
+			continue
+		}
+		if n < before {
+			c.note(from, "GET of the counter: %d, %d is acknowledged", n, before)
+			c.mu.Lock()
+			c.stale = append(c.stale, fmt.Sprintf("%d was acknowledged, a read returns %d", before, n))
+			c.mu.Unlock()
+		}
+	}
+}
+
+// register reads and writes two registers that it shares with others.
+func (c *crowd) register(ctx context.Context, i, round int, rnd *rand.Rand) {
+	for n := int64(1); ctx.Err() == nil; n++ {
+		r := rnd.IntN(len(c.registers))
+		o := op{write: rnd.IntN(2) == 0, value: n*10 + int64(i), from: c.now(), to: never}
+		key := name(round, "register", r)
+		var err error
+		if o.write {
+			_, err = c.write(ctx, c.raw[journals+i], "SET", key, o.value)
+		} else if o.value, err = c.raw[journals+i].Get(ctx, key).Int64(); errors.Is(err, redis.Nil) {
+			o.value, err = 0, nil
+		}
+		c.note(o.from, "client %d of register %d write=%v %d: %v", i, r, o.write, o.value, err)
+		if err == nil {
+			o.to = c.now()
+		}
+		if err == nil || o.write {
+			c.mu.Lock()
+			c.registers[r] = append(c.registers[r], o)
+			c.mu.Unlock()
+		}
+		switch {
+		case err != nil:
+			c.rest(ctx)
+		case o.write:
+			c.ack(o.from)
+		}
+	}
+}
+
+// hold takes the lock and holds it for a while.
+func (c *crowd) hold(ctx context.Context) {
+	const work, promptly = 30 * time.Millisecond, 10 * time.Millisecond
+	for ctx.Err() == nil {
+		asked := c.now()
+		lease, err := c.lock.Acquire(ctx, callTime)
+		if err != nil {
+			if !errors.Is(err, lock.ErrTaken) {
+				c.rest(ctx)
+			}
+			continue
+		}
+		from := c.now()
+		wait(lease.Context(), work)
+		to := c.now()
+		if lease.Context().Err() != nil || time.Duration(to-from) > work+promptly {
+			to = from // when it was lost is not known to us, or we were not woken to be told
+		}
+		c.note(asked, "the lock is held with token %d from %d to %d", lease.Token(), from, to)
+		c.mu.Lock()
+		c.holds = append(c.holds, held{lease.Token(), asked, from, to})
+		c.mu.Unlock()
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		if err := lease.Release(call); err != nil {
+			c.rest(ctx)
+		}
+		cancel()
+	}
+}
+
+// take asks the limiter.
+func (c *crowd) take(ctx context.Context) {
+	for ctx.Err() == nil {
+		call, cancel := context.WithTimeout(ctx, callTime)
+		from := c.now()
+		r, err := c.limit.Allow(call, "all")
+		cancel()
+		switch to := c.now(); {
+		case err != nil:
+			c.rest(ctx)
+		case r.Allowed:
+			c.mu.Lock()
+			c.grants = append(c.grants, held{from: from, to: to})
+			c.mu.Unlock()
+		default:
+			wait(ctx, max(r.RetryAfter, time.Millisecond))
+		}
+	}
+}
+
+// push pushes jobs.
+func (c *crowd) push(ctx context.Context, round int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		id := name(round, "job", n)
+		call, cancel := context.WithTimeout(ctx, callTime)
+		from := c.now()
+		_, err := c.queue.Push(call, id, queue.PushOptions{ID: id})
+		cancel()
+		c.note(from, "push %s: %v", id, err)
+		if err != nil {
+			c.rest(ctx)
+			continue
+		}
+		c.mu.Lock()
+		c.job(id).pushed = c.now()
+		c.mu.Unlock()
+		wait(ctx, 5*time.Millisecond)
+	}
+}
+
+// job returns a job. mu is held.
+func (c *crowd) job(id string) *job {
+	j := c.jobs[id]
+	if j == nil {
+		j = &job{}
+		c.jobs[id] = j
+	}
+	return j
+}
+
+// work does jobs.
+func (c *crowd) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		call, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := c.do(call)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			c.rest(ctx)
+		}
+	}
+}
+
+// do does the next job.
+func (c *crowd) do(ctx context.Context) (id string, err error) {
+	from := c.now()
+	j, err := c.queue.Pop(ctx)
+	if err != nil {
+		return "", err
+	}
+	id = j.Value
+	c.mu.Lock()
+	of := c.job(id)
+	of.done++
+	if of.acked != 0 && from > of.acked {
+		of.again++
+	}
+	c.mu.Unlock()
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	err = j.Ack(call)
+	c.note(from, "job %s is done: %v", id, err)
+	if err == nil {
+		c.mu.Lock()
+		of.acked = c.now()
+		c.mu.Unlock()
+	}
+	return id, err
+}
+
+// verdict is the number of violations of each kind.
+type verdict struct{ lost, twice, stale, holders, tokens, limits, jobs int }
+
+// count adds the numbers of another verdict.
+func (v *verdict) count(o verdict) {
+	v.lost, v.twice, v.stale, v.holders = v.lost+o.lost, v.twice+o.twice, v.stale+o.stale, v.holders+o.holders
+	v.tokens, v.limits, v.jobs = v.tokens+o.tokens, v.limits+o.limits, v.jobs+o.jobs
+}
+
+// judge compares what a group has with what it has acknowledged in a round. say is called for each violation.
+func (c *crowd) judge(ctx context.Context, round int, client *redis.Client, say func(format string, args ...any)) (v verdict, err error) {
+	for i := range c.lists {
+		l := &c.lists[i]
+		there, err := client.LRange(ctx, name(round, "list", i), 0, -1).Result()
+		if err != nil {
+			return v, err
+		}
+		lost, twice := l.compare(there)
+		for _, n := range lost {
+			say("list %d: %d was acknowledged and is lost, or is out of order", i, n)
+		}
+		for _, n := range twice {
+			say("list %d: %d is there twice", i, n)
+		}
+		v.lost, v.twice = v.lost+len(lost), v.twice+len(twice)
+	}
+	for i, r := range c.registers {
+		from := c.now()
+		n, err := client.Get(ctx, name(round, "register", i)).Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return v, err
+		}
+		for _, why := range against(append(r, op{false, n, from, c.now()})) {
+			say("register %d: %s", i, why)
+			v.stale++
+		}
+	}
+	v.stale += len(c.stale)
+	for _, s := range c.stale {
+		say("counter: %s", s)
+	}
+	v.twice += c.countedTwice(say)
+	v.holders, v.tokens = c.holders(say)
+	if most := c.mostIn(time.Second); most > grantsPerSecond {
+		say("%d grants of a limiter within a second", most)
+		v.limits++
+	}
+	v.jobs, err = c.drain(ctx, say)
+	return v, err
+}
+
+// compare returns the numbers that were acknowledged and are not there in order, and those that are there twice. A number whose outcome
+// was not certain may be anywhere.
+func (l *list) compare(there []string) (lost, twice []int64) {
+	at := map[int64]int{}
+	for i, s := range there {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if _, ok := at[n]; ok || err != nil {
+			twice = append(twice, n)
+			continue
+		}
+		at[n] = i
+	}
+	last := -1
+	for _, n := range l.acked {
+		i, ok := at[n]
+		if !ok || i < last {
+			lost = append(lost, n)
+			continue
+		}
+		last = i
+	}
+	return lost, twice
+}
+
+// countedTwice looks at the numbers that INCR has returned: each once, and greater than those that were returned before it began.
+func (c *crowd) countedTwice(say func(string, ...any)) (n int) {
+	seen := map[int64]bool{}
+	for _, o := range c.counts {
+		if seen[o.value] {
+			say("INCR has returned %d twice: one of these writes was lost", o.value)
+			n++
+		}
+		seen[o.value] = true
+	}
+	byEnd := slices.SortedFunc(slices.Values(c.counts), func(a, b op) int { return cmp.Compare(a.to, b.to) })
+	byStart := slices.SortedFunc(slices.Values(c.counts), func(a, b op) int { return cmp.Compare(a.from, b.from) })
+	high, i := int64(0), 0
+	for _, o := range byStart {
+		for ; i < len(byEnd) && byEnd[i].to < o.from; i++ {
+			high = max(high, byEnd[i].value)
+		}
+		if o.value < high {
+			say("INCR has returned %d after %d", o.value, high)
+			n++
+		}
+	}
+	return n
+}
+
+// holders looks at the lock: one holder at a time, and tokens that grow.
+func (c *crowd) holders(say func(string, ...any)) (two, tokens int) {
+	slices.SortFunc(c.holds, func(a, b held) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(c.holds); i++ {
+		a, b := c.holds[i-1], c.holds[i]
+		if b.from < a.to {
+			say("the lock has two holders, with the tokens %d and %d, from %d to %d", a.token, b.token, b.from, a.to)
+			two++
+		}
+		if b.token <= a.token && b.asked > a.from {
+			say("the lock was given with token %d after %d", b.token, a.token)
+			tokens++
+		}
+	}
+	if n := len(c.holds); n > 0 { // what was judged is not judged again
+		c.holds = c.holds[n-1:]
+	}
+	return two, tokens
+}
+
+// mostIn is the largest number of grants that certainly fell within a window.
+func (c *crowd) mostIn(window time.Duration) (most int) {
+	slices.SortFunc(c.grants, func(a, b held) int { return cmp.Compare(a.from, b.from) })
+	for i, first := range c.grants {
+		n := 0
+		for _, g := range c.grants[i:] {
+			if g.from > first.from+int64(window) {
+				break
+			}
+			if g.to <= first.from+int64(window) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	c.grants = slices.DeleteFunc(c.grants, func(g held) bool { return g.from < c.now()-int64(2*window) })
+	return most
+}
+
+// drain does the jobs that are left, and returns how many are lost, or were delivered after they had been acknowledged.
+func (c *crowd) drain(ctx context.Context, say func(string, ...any)) (bad int, err error) {
+	for {
+		info, err := c.queue.Info(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if info.Delayed+info.Ready+info.Leased == 0 {
+			break
+		}
+		call, cancel := context.WithTimeout(ctx, callTime)
+		_, _ = c.do(call) // an error delays it
+		cancel()
+	}
+	for id, j := range c.jobs {
+		switch {
+		case j.pushed != 0 && j.done == 0:
+			say("job %s was pushed and is lost", id)
+			bad++
+		case j.again > 0:
+			say("job %s was acknowledged and was delivered again", id)
+			bad++
+		}
+	}
+	return bad, nil
+}
+
+// save writes the history and the logs of the nodes into a folder.
+func (c *crowd) save(t *testing.T, into string, round int, logs []string) {
+	dir := filepath.Join(into, strings.NewReplacer("/", "-", " ", "-", ",", "").Replace(t.Name())+"-round"+strconv.Itoa(round+1))
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "history.txt"), []byte(strings.Join(c.lines, "\n")), 0o600)
+	}
+	for i, name := range logs {
+		b, _ := os.ReadFile(name)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, fmt.Sprintf("node%d.log", i+1)), b, 0o600))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

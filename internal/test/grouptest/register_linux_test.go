@@ -1,0 +1,111 @@
+package grouptest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+// op is an operation on a register. Each write has a value of its own; the register is 0 before the first one.
+type op struct {
+	write    bool
+	value    int64
+	from, to int64 // when it began, and when it was answered
+}
+
+// never is the end of a write whose outcome is not certain: it may take effect at any time after it began.
+const never = math.MaxInt64
+
+// zone has the operations of one value: the write, and the reads that returned it. A register that had the value from first to last
+// can explain all of them if first < last; otherwise any instant between last and first does.
+type zone struct {
+	value       int64
+	first, last int64 // the earliest end and the latest beginning of one of them
+	written     int64 // when the write began
+}
+
+// against returns what keeps the history of a register from being linearizable, in words, and nothing if it is. It is the test of
+// Gibbons and Korach (Testing shared memories, 1997) for writes with different values: the spans in which the register must have had
+// two values do not overlap, and none holds all that is known of another value.
+func against(history []op) (all []string) {
+	zones := map[int64]*zone{0: {first: math.MinInt64, last: math.MinInt64, written: math.MinInt64}}
+	for _, o := range history {
+		if o.write {
+			zones[o.value] = &zone{value: o.value, first: o.to, last: o.from, written: o.from}
+		}
+	}
+	read := map[int64]bool{}
+	for _, o := range history {
+		if o.write {
+			continue
+		}
+		z := zones[o.value]
+		if z == nil || o.to < z.written {
+			all = append(all, fmt.Sprintf("a read returns %d before a client writes it", o.value))
+			continue
+		}
+		read[o.value] = true
+		z.first, z.last = min(z.first, o.to), max(z.last, o.from)
+	}
+	var spans, points []*zone
+	for _, z := range zones {
+		switch {
+		case z.first == never && !read[z.value]: // it may never have taken effect
+		case z.first < z.last:
+			spans = append(spans, z)
+		default:
+			points = append(points, z)
+		}
+	}
+	slices.SortFunc(spans, func(a, b *zone) int { return cmp.Compare(a.first, b.first) })
+	var longest *zone
+	for _, z := range spans {
+		if longest != nil && z.first < longest.last {
+			all = append(all, fmt.Sprintf("it had %d from %d to %d, and %d from %d to %d", longest.value, longest.first, longest.last,
+				z.value, z.first, z.last))
+		}
+		if longest == nil || z.last > longest.last {
+			longest = z
+		}
+	}
+	for _, p := range points {
+		i, _ := slices.BinarySearchFunc(spans, p.last, func(z *zone, at int64) int { return cmp.Compare(z.first, at) })
+		for _, z := range spans[:i] {
+			if z.first < p.last && p.first < z.last {
+				all = append(all, fmt.Sprintf("it had %d from %d to %d, and %d was there within %d to %d", z.value, z.first, z.last,
+					p.value, p.last, p.first))
+			}
+		}
+	}
+	return all
+}
+
+func TestTheHistoryOfARegisterIsJudged(t *testing.T) {
+	set := func(value, from, to int64) op { return op{true, value, from, to} }
+	get := func(value, from, to int64) op { return op{false, value, from, to} }
+	for name, x := range map[string]struct {
+		ops  []op
+		want int
+	}{
+		"nothing was written":                       {[]op{get(0, 1, 2)}, 0},
+		"a read follows a write":                    {[]op{set(1, 1, 2), get(1, 3, 4)}, 0},
+		"a read beside a write sees either":         {[]op{set(1, 1, 9), get(0, 2, 3), get(1, 4, 5)}, 0},
+		"a write was lost":                          {[]op{set(1, 1, 2), get(0, 3, 4)}, 1},
+		"a write was lost behind another":           {[]op{set(1, 1, 2), set(2, 3, 4), get(1, 5, 6)}, 1},
+		"a read goes back":                          {[]op{set(1, 1, 9), get(1, 2, 3), get(0, 4, 5)}, 1},
+		"two reads disagree":                        {[]op{set(1, 1, 2), set(2, 1, 2), get(1, 3, 4), get(2, 5, 6)}, 1},
+		"two writes at once":                        {[]op{set(1, 1, 4), set(2, 2, 3), get(1, 5, 6)}, 0},
+		"a write without an answer was not done":    {[]op{set(1, 1, never), get(0, 3, 4)}, 0},
+		"it was done late":                          {[]op{set(1, 1, never), get(0, 3, 4), get(1, 5, 6)}, 0},
+		"it was done behind one that came after it": {[]op{set(1, 1, never), set(2, 2, 3), get(2, 4, 5), get(1, 6, 7)}, 0},
+		"it was done twice":                         {[]op{set(1, 1, never), get(1, 2, 3), set(2, 4, 5), get(1, 6, 7)}, 1},
+		"a value from nowhere":                      {[]op{get(1, 3, 4)}, 1},
+		"a read of what is written later":           {[]op{get(1, 1, 2), set(1, 3, 4)}, 1},
+	} {
+		if got := against(x.ops); len(got) != x.want {
+			t.Errorf("%s: %q, want %d", name, got, x.want)
+		}
+	}
+}
