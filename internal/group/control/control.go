@@ -83,6 +83,7 @@ type Control struct {
 	port   *port.Port
 	warned bool          // that several nodes have data; of the goroutine that leads
 	opened chan struct{} // closed when voter and port are there
+	news   chan struct{} // cap 1: heard has changed
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -90,6 +91,7 @@ type Control struct {
 	mu         sync.Mutex // guards what follows
 	controller *shard.Controller
 	newest     map[directory.NodeID]received
+	heard      map[directory.ShardID]directory.Shard // states that other nodes have applied, of which this one has not
 }
 
 // received is a heartbeat and when it arrived.
@@ -104,7 +106,8 @@ func Open(c Config) (*Control, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Control{conf: c, tick: c.Group.Timeout / heartbeatsInTimeout, opened: make(chan struct{}),
-		controller: shard.NewController(c.Group.Timeout), newest: map[directory.NodeID]received{}}
+		news: make(chan struct{}, 1), controller: shard.NewController(c.Group.Timeout), newest: map[directory.NodeID]received{},
+		heard: map[directory.ShardID]directory.Shard{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	v, err := voter.Open(voter.Config{Node: c.Group.Self.ID, Address: c.Group.Self.Address, FS: c.FS, Dir: c.Dir, Timeout: c.Group.Timeout,
 		Logger: c.Logger, Network: k.network, Random: c.Random})
@@ -155,8 +158,40 @@ func (k *Control) Close() error {
 // Self returns the name of this node's voter.
 func (k *Control) Self() voter.Server { return k.voter.Self() }
 
-// Shards returns the shards as this node knows them.
-func (k *Control) Shards() []directory.Shard { return k.voter.Shards() }
+// Shards returns the shards as this node knows them: as its voter has applied them, or as another voter has, if that is newer.
+func (k *Control) Shards() []directory.Shard {
+	all := k.voter.Shards()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, s := range all {
+		if h := k.heard[s.ID]; h.Version > s.Version {
+			all[i] = h
+		}
+	}
+	return all
+}
+
+// learn takes the states that another voter has applied. After a silence raft may take ten seconds to send its log to this node, because
+// it waits longer after each try; a master that was replaced would not hear of it meanwhile. A node that is no voter here may be of an
+// earlier group with the same secret.
+func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
+	voters, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !slices.Contains(voters, k.newest[from].server) {
+		return
+	}
+	for _, s := range all {
+		if s.Version <= k.heard[s.ID].Version {
+			continue
+		}
+		k.heard[s.ID] = s
+		select {
+		case k.news <- struct{}{}:
+		default:
+		}
+	}
+}
 
 // Nodes returns the nodes of the directory as this node knows it.
 func (k *Control) Nodes() []directory.Node { return k.voter.Nodes() }
@@ -249,6 +284,7 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 		if err != nil {
 			k.conf.Logger.Warn("a heartbeat of a node of the group is not counted", "error", err)
 		}
+		return appendOutcome(nil, directory.Answer{Shards: k.Shards()}, nil)
 	case kindPropose:
 		c, err := directory.DecodeCommand(body)
 		if err == nil {
@@ -359,11 +395,14 @@ func (k *Control) sendHeartbeats(to settings.Node) {
 	said := ""
 	for k.sleep() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.conf.Group.Timeout/2)
-		_, err := k.port.Call(ctx, to.Address, "", k.heartbeat().append(nil))
+		b, err := k.port.Call(ctx, to.Address, "", k.heartbeat().append(nil))
 		cancel()
 		switch {
 		case err == nil:
 			said = ""
+			if a, err := parseOutcome(b); err == nil {
+				k.learn(to.ID, a.Shards)
+			}
 		case errors.Is(err, port.ErrRefused) && err.Error() != said:
 			said = err.Error()
 			k.conf.Logger.Warn("a node of the group refuses this one", "error", err)
@@ -444,7 +483,9 @@ func (k *Control) watch() {
 	for {
 		select {
 		case <-k.voter.Changed():
-			k.conf.Applied(k.voter.Shards())
+			k.conf.Applied(k.Shards())
+		case <-k.news:
+			k.conf.Applied(k.Shards())
 		case <-k.ctx.Done():
 			return
 		}

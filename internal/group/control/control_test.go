@@ -368,6 +368,24 @@ func TestASilentMasterIsReplaced(t *testing.T) {
 	}
 }
 
+// raft would send nothing to a node that has been away for long, for some seconds after its return.
+func TestAMasterThatWasAwayHearsAtOnceThatItIsReplaced(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		old := w.group()
+		w.part(old.id, true)
+		next, _ := w.master(old.id)
+		time.Sleep(12 * timeout)
+		w.part(old.id, false)
+		back := time.Now()
+		w.until("the old master knows", func() bool {
+			return old.Shards()[0].Master.Node == next.id && old.report().Master == 0
+		})
+		if took := time.Since(back); took > timeout/2 {
+			t.Errorf("the old master knows after %v, want three heartbeats at most, each %v", took, timeout/heartbeatsInTimeout)
+		}
+	})
+}
+
 // Without a majority nothing is promoted; with it again, it is.
 func TestAMinorityPromotesNothing(t *testing.T) {
 	bubble(t, 3, func(w *world) {

@@ -13,8 +13,8 @@ import (
 // What nodes say to each other in calls (internal/group/port). A request begins with its kind:
 //
 //	hello      nothing                                  ─▶ the name of the voter, whether it is in a group
-//	heartbeat  the name of the voter, data, where it    ─▶ nothing
-//	           serves clients, sentinel-port, a
+//	heartbeat  the name of the voter, data, where it    ─▶ 0 and an answer with the states of the shards
+//	           serves clients, sentinel-port, a            (earlier versions: nothing)
 //	           report, min-sync-replicas
 //	propose    a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
