@@ -264,11 +264,11 @@ func mustInsert(t *btree.Tree, p btree.Probe, ref uint32) {
 func (q *Queue) leave(ref uint32) {
 	j := q.Job(ref)
 	if !j.Leased {
-		q.due.Delete((*byDue)(q).Probe(ref))
+		q.due.Delete((*byDue)(q).Probe(ref), ref)
 		q.waiting[j.Priority]--
 	}
 	if j.event() != 0 {
-		q.events.Delete((*byEvent)(q).Probe(ref))
+		q.events.Delete((*byEvent)(q).Probe(ref), ref)
 	}
 }
 

@@ -163,7 +163,7 @@ func (d *Dict) schedule(ref uint32, deadline int64) {
 
 // unschedule removes an item from due.
 func (d *Dict) unschedule(ref uint32, deadline int64) {
-	if !d.due.Delete(deadlineProbe(ref, deadline)) {
+	if !d.due.Delete(deadlineProbe(ref, deadline), ref) {
 		panic("dict: an item's deadline is not in the index")
 	}
 	if deadline == d.earliest {

@@ -49,7 +49,7 @@ func (s *Set) Deadlines() int { return s.dict.Deadlines() }
 func (s *Set) Reap(now int64, budget int, fire func(Entry)) (reaped int) {
 	return s.dict.Reap(now, budget, func(it dict.Item) {
 		fire(entryOf(it))
-		s.tree.Delete(s.probe(it.Ref))
+		s.tree.Delete(s.probe(it.Ref), it.Ref)
 	})
 }
 

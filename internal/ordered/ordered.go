@@ -94,7 +94,7 @@ func (s *Set) Put(member []byte, score float64, deadline, now int64) (dict.Outco
 		ref, _ = s.dict.Find(member)
 	}
 	if rescore {
-		s.tree.Delete(s.probe(ref))
+		s.tree.Delete(s.probe(ref), ref)
 	}
 	b := encode(score)
 	copy(s.dict.Edit(ref), b[:])
@@ -183,7 +183,7 @@ func (s *Set) Add(member []byte, score float64, deadline int64) error {
 }
 
 func (s *Set) remove(ref uint32) {
-	s.tree.Delete(s.probe(ref))
+	s.tree.Delete(s.probe(ref), ref)
 	s.dict.Remove(ref)
 }
 

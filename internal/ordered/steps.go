@@ -31,7 +31,7 @@ func (s *Set) Rescore(p Spot, score float64) error {
 		if !s.tree.Reserve() {
 			return ErrNoMemory
 		}
-		s.tree.Delete(s.probe(p.ref))
+		s.tree.Delete(s.probe(p.ref), p.ref)
 	}
 	b := encode(score)
 	copy(s.dict.Edit(p.ref), b[:])

@@ -155,15 +155,15 @@ func (l *pel) give(ref, owner uint32) error {
 	if !l.byOwner.Reserve() {
 		return ErrNoMemory
 	}
-	l.byOwner.Delete((*ownerOrder)(l).Probe(ref))
+	l.byOwner.Delete((*ownerOrder)(l).Probe(ref), ref)
 	l.edit(ref).owner = owner
 	return l.byOwner.Insert((*ownerOrder)(l).Probe(ref), ref)
 }
 
 // remove removes a cell. O(log n).
 func (l *pel) remove(ref uint32) {
-	l.byID.Delete((*idOrder)(l).Probe(ref))
-	l.byOwner.Delete((*ownerOrder)(l).Probe(ref))
+	l.byID.Delete((*idOrder)(l).Probe(ref), ref)
+	l.byOwner.Delete((*ownerOrder)(l).Probe(ref), ref)
 	l.link(ref)
 	l.tidy()
 }

@@ -208,6 +208,9 @@ func (t *Tree) leafPos(at uint32, p Probe) int {
 		return t.before(l.key[:l.n], l.ref[:l.n], &p)
 	}
 	refs := t.refs(at)
+	if last := len(refs) - 1; p.Side == 0 && t.order.Key(refs[last]) == p.Key && t.order.Key(refs[0]) == p.Key {
+		return sort.Search(last+1, func(i int) bool { return t.order.Tie(refs[i], p) >= 0 })
+	}
 	return sort.Search(len(refs), func(i int) bool {
 		return t.compare(t.order.Key(refs[i]), refs[i], &p) >= 0
 	})

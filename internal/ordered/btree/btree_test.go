@@ -109,10 +109,10 @@ func (m *model) ascend(t *rapid.T) {
 
 func (m *model) remove(t *rapid.T, at int) {
 	ref := m.sorted[at]
-	if !m.tree.Delete(probe(m.records[ref])) {
+	if !m.tree.Delete(probe(m.records[ref]), ref) {
 		t.Fatalf("record %v not found", m.records[ref])
 	}
-	if m.tree.Delete(probe(m.records[ref])) {
+	if m.tree.Delete(probe(m.records[ref]), ref) {
 		t.Fatalf("record %v deleted twice", m.records[ref])
 	}
 	delete(m.records, ref)
@@ -235,10 +235,15 @@ func TestAscendingEntriesFillTheirNodes(t *testing.T) {
 	}
 }
 
-// counted counts the records that a tree reads to order equal keys.
+// counted counts the records that a tree reads: to order equal keys, and for their keys.
 type counted struct {
 	records
-	ties int
+	ties, keys int
+}
+
+func (c *counted) Key(ref uint32) uint64 {
+	c.keys++
+	return c.records.Key(ref)
 }
 
 func (c *counted) Tie(ref uint32, p btree.Probe) int {
@@ -287,11 +292,62 @@ func TestAnEmptiedTreeHoldsNoNodes(t *testing.T) {
 		}
 	}
 	for _, i := range rng.Perm(20_000) {
-		if !tree.Delete(btree.Probe{Key: uint64(i)}) {
+		if !tree.Delete(btree.Probe{Key: uint64(i)}, uint32(i+1)) {
 			t.Fatalf("entry %d is gone", i)
 		}
 	}
 	if tree.Used() != 0 || mem.Held() > 2<<10 {
 		t.Fatalf("an empty tree uses %d bytes and holds %d", tree.Used(), mem.Held())
+	}
+}
+
+func TestADeleteReadsOnlyTheFirstRecordsOfLeaves(t *testing.T) {
+	var mem chunktest.Memory
+	order := &counted{records: records{}}
+	tree := btree.New(&mem, order, false)
+	const n = 20_000
+	for i := range uint32(n) {
+		order.records[i+1] = record{key: uint64(i)}
+		if err := tree.Insert(probe(order.records[i+1]), i+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order.keys, order.ties = 0, 0
+	for i := range uint32(n) {
+		if !tree.Delete(probe(order.records[i+1]), i+1) {
+			t.Fatalf("entry %d is gone", i)
+		}
+		if i == 0 && order.keys > 2 {
+			t.Errorf("it read the keys of %d records", order.keys)
+		}
+	}
+	if per := float64(order.keys) / n; per > 2 {
+		t.Errorf("each read the keys of %.2f records", per)
+	}
+}
+
+// In a leaf whose entries share one key, an insert orders by the records' references alone.
+func TestAnInsertAmongEqualKeysReadsTwoKeysOfItsLeaf(t *testing.T) {
+	var mem chunktest.Memory
+	order := &counted{records: records{}}
+	tree := btree.New(&mem, order, false)
+	const n = 20_000
+	for i := range uint32(n) {
+		order.records[i+1] = record{key: 7, name: fmt.Sprintf("%06d", 2*i)}
+		if err := tree.Insert(probe(order.records[i+1]), i+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order.keys = 0
+	between := record{key: 7, name: fmt.Sprintf("%06d", n+1)}
+	order.records[n+1] = between
+	if err := tree.Insert(probe(between), n+1); err != nil {
+		t.Fatal(err)
+	}
+	if order.keys > 5 { // two of the leaf, the last one, and the first ones of the halves of the leaf, which is full
+		t.Errorf("it read %d keys", order.keys)
+	}
+	if err := tree.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,17 +1,19 @@
 package btree
 
-// Delete removes the entry at p and reports whether there was one. It keeps
-// the memory that an Insert right after it could need. O(log n).
-func (t *Tree) Delete(p Probe) bool {
+import "slices"
+
+// Delete removes the entry of the record ref, which is at p, and reports whether there was one. It keeps
+// the memory that an Insert right after it could need. It reads records only to order those with equal keys at the start of leaves.
+// O(log n).
+func (t *Tree) Delete(p Probe, ref uint32) bool {
 	if t.n == 0 {
 		return false
 	}
 	var way path
 	t.descend(&way, p)
 	leaf := way[0].node
-	i := t.leafPos(leaf, p)
-	refs := t.refs(leaf)
-	if i == len(refs) || t.compare(t.keyAt(leaf, i), refs[i], &p) != 0 {
+	i := slices.Index(t.refs(leaf), ref)
+	if i < 0 {
 		return false
 	}
 	var gone freed
