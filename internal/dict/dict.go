@@ -119,7 +119,11 @@ func (d *Dict) Set(key, value []byte, now int64) (Outcome, error) {
 // and the outcome is Revived. O(1) expected, O(log n) with a deadline. Errors: ErrNoMemory, and
 // nothing has changed.
 func (d *Dict) Put(key, value []byte, deadline, now int64) (Outcome, error) {
-	h := d.hash(key)
+	return d.PutHashed(d.hash(key), key, value, deadline, now)
+}
+
+// PutHashed is Put for a key whose hash the caller knows: maphash.Bytes with the Seed of the Config.
+func (d *Dict) PutHashed(h uint64, key, value []byte, deadline, now int64) (Outcome, error) {
 	s, ok := d.find(key, h)
 	if !ok {
 		_, err := d.add(h, key, value, clampDeadline(deadline))
@@ -136,11 +140,20 @@ func (d *Dict) Put(key, value []byte, deadline, now int64) (Outcome, error) {
 
 // Get returns the value under key if a living item has it. O(1).
 func (d *Dict) Get(key []byte, now int64) (value []byte, ok bool) {
-	s, ok := d.find(key, d.hash(key))
-	if !ok || !d.Alive(s.ref(), now) {
+	return d.GetHashed(d.hash(key), key, now)
+}
+
+// GetHashed is Get for a key whose hash the caller knows, as PutHashed is Put.
+func (d *Dict) GetHashed(h uint64, key []byte, now int64) (value []byte, ok bool) {
+	s, ok := d.find(key, h)
+	if !ok {
 		return nil, false
 	}
-	return d.Value(s.ref()), true
+	deadline, _, value := d.parts(s.ref())
+	if expired(deadline, now) {
+		return nil, false
+	}
+	return value, true
 }
 
 // Has reports whether a living item has the key. O(1).

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"hash/maphash"
 	"runtime"
 	"time"
+	"unsafe"
 )
 
 // This file serves the direct calls of an embedded engine (internal/direct/calls): work on one key for a caller that needs
@@ -61,14 +63,20 @@ const (
 	directSpins = 50
 )
 
-// tryDirect locks the shard unless another goroutine holds it for long.
-func (sh *shard) tryDirect() bool {
+// tryDirect locks the shard unless another goroutine holds it for long. It returns an instant of the call that is not before the latest
+// one of the shard. It reads the clock before it locks the shard, and again if it had to wait for turns: the time in which no other call
+// can have the shard is shorter then.
+func (sh *shard) tryDirect() (now int64, ok bool) {
+	now = sh.db.clock.Micros()
 	for range directTries {
 		if sh.lock.TryLock() {
-			return true
+			return max(now, sh.last), true
 		}
 	}
-	return sh.spin()
+	if !sh.spin() {
+		return 0, false
+	}
+	return max(sh.db.clock.Micros(), sh.last), true
 }
 
 // spin is the part of tryDirect that waits for turns.
@@ -88,7 +96,8 @@ func (sh *shard) spin() bool {
 type Held struct {
 	sh   *shard
 	hash uint64
-	now  int64 // us since 1970
+	now  int64    // us since 1970
+	num  [20]byte // the result of Field, if it is a number in a small hash
 }
 
 // Hold locks the shard of a key. It returns false if another goroutine holds the shard for long.
@@ -98,10 +107,8 @@ func (db *DB) Hold(key []byte) (h Held, ok bool) {
 	if snap := db.snap.Load(); snap != nil {
 		snap.pace.seen()
 	}
-	if !sh.tryDirect() {
-		return h, false
-	}
-	return Held{sh, hash, max(db.clock.Micros(), sh.last)}, true
+	now, ok := sh.tryDirect()
+	return Held{sh: sh, hash: hash, now: now}, ok
 }
 
 // Release unlocks the shard.
@@ -118,6 +125,7 @@ const (
 	Unclear Found = iota
 	Missing
 	Present
+	NoField // the key is present, and the field is not
 )
 
 // String returns the value of a string. The value lies in the engine's memory, and is valid until Release. Unclear: the key has
@@ -138,6 +146,50 @@ func (h *Held) String(dbi int, key []byte) (val []byte, found Found) {
 	}
 	return r.inlineValue(), Present
 }
+
+// Field does for a field of a hash what String does for a string. itemHash is the field's DB.HashItem. It is Unclear if the key has
+// expired, slides, holds another type, or has due fields and no other, or if an expiry rule may want a due field.
+func (h *Held) Field(dbi int, key, field []byte, itemHash uint64) (val []byte, found Found) {
+	sp := h.sh.spaces[dbi]
+	if sp == nil {
+		return nil, h.missing()
+	}
+	pos, ok := sp.tab.Find(h.hash, key)
+	if !ok {
+		return nil, h.missing()
+	}
+	r, ms := sp.rec(pos.Ref()), h.now/1000
+	if r.Kind() != Hash || r.has(flagSlide) || r.expired(ms) {
+		return nil, Unclear
+	}
+	x := hit{sh: h.sh, sp: sp, h: h.hash, pos: pos, r: r}
+	v := HashView{now: ms}
+	if b := x.box(); b != nil {
+		v.large = b.(hashTable).Dict
+	} else {
+		v.small = x.image()
+	}
+	if r.itemDue(ms) && (h.sh.db.book.Load() != nil || v.Len() == 0) || !h.touch(r) {
+		return nil, Unclear
+	}
+	if v.large != nil {
+		if val, ok = v.large.GetHashed(itemHash, field, ms); ok {
+			return val, Present
+		}
+		return nil, NoField
+	}
+	at, ok := v.small.Find(field, ms)
+	if !ok {
+		return nil, NoField
+	}
+	if s := v.small.Value(at); !s.IsInt() {
+		return s.B, Present
+	}
+	return v.small.Value(at).Append(h.num[:0]), Present
+}
+
+// HashItem returns the hash of a field, for Field and for Tx.Hashed: so a call computes it before it locks the shard.
+func (db *DB) HashItem(item []byte) uint64 { return maphash.Bytes(db.seed, item) }
 
 func (h *Held) missing() Found {
 	if h.sh.db.notify.Load()&EventMiss != 0 {
@@ -177,11 +229,26 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 			return false
 		}
 	}
-	if !sh.tryDirect() {
+	now, ok := sh.tryDirect()
+	if !ok {
 		return false
 	}
-	tx.since(dbi, 1<<tx.hshard, sh.last)
+	tx.since(dbi, 1<<tx.hshard, now)
 	return db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+}
+
+// Hashed tells the transaction the HashItem of an item that it is going to write, until Hashed is called again. The item's bytes must not
+// change meanwhile.
+func (tx *Tx) Hashed(item []byte, hash uint64) {
+	tx.item, tx.itemLen, tx.itemHash = unsafe.SliceData(item), len(item), hash
+}
+
+// hashItem returns the hash of an item, without a computation if Hashed has told it.
+func (tx *Tx) hashItem(item []byte) uint64 {
+	if tx.item != nil && len(item) == tx.itemLen && unsafe.SliceData(item) == tx.item {
+		return tx.itemHash
+	}
+	return tx.db.HashItem(item)
 }
 
 // UnlockDirect does what Unlock does.
@@ -213,13 +280,6 @@ func (tx *Tx) plain() bool {
 // which needs other shards.
 type Follower interface{ Following(n int64) }
 
-// Fits reports whether a key is missing or has a value of a kind. Unlike other reads it counts neither as a hit nor as a miss: the
-// read that follows does.
-func (tx *Tx) Fits(key []byte, k Kind) bool {
-	h := tx.find(key)
-	return h.r == nil || h.r.Kind() == k
-}
-
 // Due and Count do for a transaction that TryDirect began what those of Held do.
 func (tx *Tx) Due(kind int) bool             { return tx.db.shards[tx.hshard].due(kind) }
 func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].count(kind) }
@@ -228,7 +288,10 @@ func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].co
 // goroutine holds all shards for long, no direct call holds one.
 func (db *DB) DirectBarrier(stop func() bool) {
 	for _, sh := range db.shards {
-		for !sh.tryDirect() {
+		for {
+			if _, ok := sh.tryDirect(); ok {
+				break
+			}
 			if stop() {
 				return
 			}

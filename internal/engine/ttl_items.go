@@ -14,7 +14,7 @@ import (
 // putInTable sets a field of a large hash, or adds a member to a large set, and returns the item's
 // state before. Errors: ErrFull.
 func (tx *Tx) putInTable(t *dict.Dict, field, value []byte, deadline int64) (packed.State, error) {
-	switch outcome, err := t.Put(field, value, deadline, tx.itemTime()); {
+	switch outcome, err := t.PutHashed(tx.hashItem(field), field, value, deadline, tx.itemTime()); {
 	case err != nil:
 		return packed.Absent, ErrFull
 	case outcome == dict.Replaced:

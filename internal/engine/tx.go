@@ -38,6 +38,11 @@ type Tx struct {
 	hshard int
 	hash   uint64
 
+	// item is an item whose hash Hashed has told.
+	item     *byte
+	itemLen  int
+	itemHash uint64
+
 	// old is the record that room has replaced, until the plan is applied.
 	old   arena.Ref
 	oldIn *space
@@ -186,14 +191,13 @@ func (tx *Tx) at(dbi int, mask uint64) {
 	for m := mask; m != 0; m &= m - 1 {
 		last = max(last, tx.db.shards[bits.TrailingZeros64(m)].last)
 	}
-	tx.since(dbi, mask, last)
+	tx.since(dbi, mask, max(tx.db.clock.Micros(), last))
 }
 
-// since is at for shards whose latest instant is last.
-func (tx *Tx) since(dbi int, mask uint64, last int64) {
+// since is at for a known instant, which is not before the latest one of any of the shards.
+func (tx *Tx) since(dbi int, mask uint64, now int64) {
 	tx.dbi, tx.held = dbi, mask
-	tx.now = max(tx.db.clock.Micros(), last)
-	tx.ms = tx.now / 1000
+	tx.now, tx.ms = now, now/1000
 }
 
 func (tx *Tx) unlock(mask uint64) { tx.db.unlock(mask) }

@@ -79,16 +79,34 @@ const shortValue = 256
 
 // Get implements direct.Calls.
 func (d *Direct) Get(key string) (string, direct.State) {
+	return d.text(&lookup{kind: direct.KindGet, key: textBytes(key)})
+}
+
+// HGet implements direct.Calls.
+func (d *Direct) HGet(key, field string) (string, direct.State) {
+	f := textBytes(field)
+	return d.text(&lookup{kind: direct.KindHGet, key: textBytes(key), field: f, hash: d.svc.DB.HashItem(f)})
+}
+
+// lookup names the value that a read returns: a string, or a field of a hash.
+type lookup struct {
+	kind       int
+	key, field []byte
+	hash       uint64 // of the field
+}
+
+// text returns the value that a read finds.
+func (d *Direct) text(l *lookup) (string, direct.State) {
 	var short [shortValue]byte
-	n, state := d.read(short[:], key)
+	n, state := d.read(short[:], l)
 	switch {
 	case state != direct.Done:
 		return "", state
 	case n <= len(short):
 		return string(short[:n]), direct.Done
 	}
-	val, state := d.AppendGet(make([]byte, 0, n), key)
-	return unsafe.String(unsafe.SliceData(val), len(val)), state
+	val, state := d.appendTo(make([]byte, 0, n), l)
+	return direct.Text(val), state
 }
 
 // maxGrows is the number of times that AppendGet makes room for a value that has become longer meanwhile.
@@ -96,9 +114,14 @@ const maxGrows = 4
 
 // AppendGet implements direct.Calls.
 func (d *Direct) AppendGet(dst []byte, key string) ([]byte, direct.State) {
+	return d.appendTo(dst, &lookup{kind: direct.KindGet, key: textBytes(key)})
+}
+
+// appendTo appends the value that a read finds to dst.
+func (d *Direct) appendTo(dst []byte, l *lookup) ([]byte, direct.State) {
 	for range maxGrows {
 		room := dst[len(dst):cap(dst)]
-		n, state := d.read(room, key)
+		n, state := d.read(room, l)
 		if state != direct.Done {
 			return dst, state
 		}
@@ -110,44 +133,52 @@ func (d *Direct) AppendGet(dst []byte, key string) ([]byte, direct.State) {
 	return dst, direct.Elsewhere
 }
 
-// read copies the string under a key to dst and returns its length. If dst is too short, it copies nothing, and the call does not
-// count.
-func (d *Direct) read(dst []byte, key string) (n int, state direct.State) {
+// read copies the value that it finds to dst and returns the value's length. If dst is too short, it copies nothing, and the call does
+// not count.
+func (d *Direct) read(dst []byte, l *lookup) (n int, state direct.State) {
 	if d.detour() {
 		return 0, direct.Elsewhere
 	}
-	k := textBytes(key)
-	h, ok := d.svc.DB.Hold(k)
+	h, ok := d.svc.DB.Hold(l.key)
 	if !ok {
 		return 0, direct.Elsewhere
 	}
 	defer func() {
 		if !ok {
-			d.svc.PanickedDirect(d.specs[direct.KindGet], nil)
+			d.svc.PanickedDirect(d.specs[l.kind], nil)
 		}
 		h.Release()
 	}()
 	ok = false
-	n, state = d.readHeld(&h, dst, k)
+	n, state = d.readHeld(&h, dst, l)
 	ok = true
 	return n, state
 }
 
 // readHeld is read with the shard locked.
-func (d *Direct) readHeld(h *engine.Held, dst, key []byte) (n int, state direct.State) {
+func (d *Direct) readHeld(h *engine.Held, dst []byte, l *lookup) (n int, state direct.State) {
 	if d.detour() {
 		return 0, direct.Elsewhere
 	}
-	began, due := int64(0), h.Due(direct.KindGet)
+	began, due := int64(0), h.Due(l.kind)
 	if due {
 		began = d.svc.DB.Clock().Micros()
 	}
-	val, found := h.String(d.dbi, key)
+	var val []byte
+	var found engine.Found
+	if l.kind == direct.KindGet {
+		val, found = h.String(d.dbi, l.key)
+	} else {
+		val, found = h.Field(d.dbi, l.key, l.field, l.hash)
+	}
 	switch {
 	case found == engine.Unclear:
 		return 0, direct.Elsewhere
 	case found == engine.Missing:
 		h.Miss()
+		state = direct.Absent
+	case found == engine.NoField:
+		h.Hit() // of the key
 		state = direct.Absent
 	case len(val) > len(dst):
 		return len(val), direct.Done
@@ -155,8 +186,8 @@ func (d *Direct) readHeld(h *engine.Held, dst, key []byte) (n int, state direct.
 		h.Hit()
 		n, state = copy(dst, val), direct.Done
 	}
-	if weight := h.Count(direct.KindGet); due {
-		d.measured(direct.KindGet, weight, began)
+	if weight := h.Count(l.kind); due {
+		d.measured(l.kind, weight, began)
 	}
 	return n, state
 }
@@ -210,9 +241,7 @@ func (d *Direct) changeIn(t *call, kind int, key []byte, fn func(tx *engine.Tx) 
 
 // begin begins a transaction on a key, unless the call has to go elsewhere.
 func (d *Direct) begin(t *call, kind int, key []byte) bool {
-	reads := kind == direct.KindHGet
-	t.tx.ReadOnly(reads)
-	if d.detour() || !reads && d.svc.DB.OverLimit() || !t.tx.TryDirect(d.dbi, key) {
+	if d.detour() || d.svc.DB.OverLimit() || !t.tx.TryDirect(d.dbi, key) {
 		return false
 	}
 	if d.detour() {
@@ -244,28 +273,6 @@ func (d *Direct) Set(key, val string, o direct.SetOptions) direct.State {
 	})
 }
 
-// HGet implements direct.Calls.
-func (d *Direct) HGet(key, field string) (val string, state direct.State) {
-	k, f := textBytes(key), textBytes(field)
-	t := d.txs.Get().(*call)
-	state = d.changeIn(t, direct.KindHGet, k, func(tx *engine.Tx) (bool, error) {
-		if !tx.Fits(k, engine.Hash) {
-			return false, engine.ErrWrongType // HGet would count the access before the error
-		}
-		v, ok, err := tx.HGet(k, f)
-		t.val = append(t.val[:0], v...)
-		return ok, err
-	})
-	if state == direct.Done {
-		val = string(t.val)
-	}
-	if cap(t.val) > longValue {
-		t.val = nil
-	}
-	d.txs.Put(t)
-	return val, state
-}
-
 // HSet implements direct.Calls.
 func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.State {
 	if len(field)+len(val) > longValue || o.MaxLen > math.MaxInt32 {
@@ -274,6 +281,7 @@ func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.Stat
 	k := textBytes(key)
 	t := d.txs.Get().(*call)
 	t.pair = [2][]byte{textBytes(field), textBytes(val)}
+	t.tx.Hashed(t.pair[0], d.svc.DB.HashItem(t.pair[0]))
 	state := d.changeIn(t, direct.KindHSet, k, func(tx *engine.Tx) (bool, error) {
 		e := engine.ItemOptions{OnlyNew: o.NX, Max: int(o.MaxLen)}
 		if o.TTL > 0 {
@@ -282,6 +290,7 @@ func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.Stat
 		return tx.HSetEx(k, t.pair[:], e)
 	})
 	t.pair = [2][]byte{}
+	t.tx.Hashed(nil, 0)
 	d.txs.Put(t)
 	return state
 }
