@@ -2,6 +2,7 @@ package expmap
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -32,12 +33,12 @@ const (
 )
 
 // getLocal is get with a near cache.
-func (m *Map[K, V]) getLocal(ctx context.Context, f []byte) (value V, ok bool, err error) {
-	field := string(f)
+func (m *Map[K, V]) getLocal(ctx context.Context, field string) (value V, ok bool, err error) {
 	if stored, ok := m.near.Get(m.key, field); ok {
 		m.local.Add(1)
 		return m.read(conn.Value{Kind: resp.KindBulk, Str: stored})
 	}
+	field = strings.Clone(field) // the cache keeps it, and it may be a part of a long string
 	var stored conn.Value
 	var ttl time.Duration
 	kept := false
@@ -49,7 +50,7 @@ func (m *Map[K, V]) getLocal(ctx context.Context, f []byte) (value V, ok bool, e
 		}
 		m.near.End(r, kept, field, stored.String(), ttl, bound)
 	}()
-	v, err := m.run(ctx, m.layout().peek, "", f)
+	v, err := m.run(ctx, m.layout().peek, "", field)
 	if err != nil {
 		return value, false, err
 	}

@@ -86,6 +86,8 @@ type core[K comparable, V any] struct {
 	c      *conn.Conn
 	o      Options[K, V]
 	bounds expiries.Bounds
+	keys   texts[K]     // Options.Keys
+	values texts[V]     // Options.Codec
 	home   string       // the name given
 	other  *layouts.Map // Options.Layout
 	force  mode         // for tests
@@ -242,12 +244,13 @@ func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Option
 	if bad != "" {
 		return nil, kit.Argument(what, name, "%s", bad)
 	}
-	if k.o.Keys, err = kit.Codec(o.Keys, "Keys"); err != nil {
+	if k.keys, err = newTexts(o.Keys, "Keys"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	if k.o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+	if k.values, err = newTexts(o.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
+	k.o.Keys, k.o.Codec = k.keys.codec, k.values.codec
 	k.o.LoadLease = cmp.Or(k.o.LoadLease, 10*time.Second)
 	return k, nil
 }

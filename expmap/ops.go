@@ -92,7 +92,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 		return m.outcome(reply, err)
 	}
 	if d := direct.Of(m.c); d != nil && ctx.Err() == nil {
-		switch d.HSet(m.key, string(f), string(v), direct.FieldOptions{TTL: ms, MaxLen: m.o.MaxLen, NX: nx}) {
+		switch d.HSet(m.key, f, v, direct.FieldOptions{TTL: ms, MaxLen: m.o.MaxLen, NX: nx}) {
 		case direct.Done:
 			return true, nil
 		case direct.Absent:
@@ -121,14 +121,14 @@ func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
 	return n > 0, err
 }
 
-func (m *Map[K, V]) encode(key K, value V, ttl time.Duration) (f, v []byte, ms int64, err error) {
+func (m *Map[K, V]) encode(key K, value V, ttl time.Duration) (f, v string, ms int64, err error) {
 	if ms, err = m.bounds.Millis(ttl); err != nil {
-		return nil, nil, 0, err
+		return "", "", 0, err
 	}
-	if f, err = m.o.Keys.Encode(key); err != nil {
-		return nil, nil, 0, err
+	if f, err = m.keys.encode(key); err != nil {
+		return "", "", 0, err
 	}
-	v, err = m.o.Codec.Encode(value)
+	v, err = m.values.encode(value)
 	return f, v, ms, err
 }
 
@@ -140,7 +140,7 @@ func (m *Map[K, V]) Get(ctx context.Context, key K) (V, bool, error) {
 }
 
 func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error) {
-	f, err := m.o.Keys.Encode(key)
+	f, err := m.keys.encode(key)
 	if err != nil {
 		return value, false, err
 	}
@@ -152,7 +152,7 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 	}
 	var v conn.Value
 	if d := direct.Of(m.c); d != nil && m.plainReads() && ctx.Err() == nil {
-		switch text, state := d.HGet(m.key, string(f)); state {
+		switch text, state := d.HGet(m.key, f); state {
 		case direct.Done:
 			return m.read(conn.Value{Kind: resp.KindBulk, Str: text})
 		case direct.Absent:
@@ -256,7 +256,7 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 		}
 		stored = rest
 	}
-	return k.o.Codec.Decode([]byte(stored))
+	return k.values.decode(stored)
 }
 
 // Remove removes entries, and returns how many of them existed. It records no expirations. O(n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/limit"
@@ -24,6 +25,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	must(t, c.Set(ctx, "short", "value"))
 	must(t, c.HSetTTL(ctx, "hash", "field", "value", time.Minute))
 	must(t, c.Set(ctx, "long", string(make([]byte, 5000))))
+	m, err := expmap.New[string, string](c, "map")
+	must(t, err)
 	l, err := limit.New(c, "api", limit.PerSecond(1<<20), limit.FailClosed)
 	must(t, err)
 	object, err := lock.New(c, "object")
@@ -42,6 +45,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 		"SetTTL":    {0, func() error { return c.SetTTL(ctx, "short", "value", time.Minute) }},
 		"Set bytes": {1, func() error { return c.Set(ctx, "short", bytes) }}, // the box
 		"HGet":      {1, func() error { _, err := c.HGet(ctx, "hash", "field"); return err }},
+		"Map.Get":   {1, func() error { _, _, err := m.Get(ctx, texts[0]); return err }},
+		"Map.Set":   {0, func() error { return m.Set(ctx, texts[0], texts[0], time.Minute) }},
 		"HSetTTL":   {0, func() error { return c.HSetTTL(ctx, "hash", "field", "value", time.Minute) }},
 		"Allow":     {0, func() error { _, err := l.Allow(ctx, "user"); return err }},
 		"Acquire, Release": {1, func() error {
