@@ -143,6 +143,9 @@ func (c *Ctx) Now() int64 {
 	return c.DB.Clock().Micros()
 }
 
+// MayName implements engine.Namer for the user of the client.
+func (c *Ctx) MayName(key []byte) error { return c.Host.MayName(c, key) }
+
 // KeepScratch keeps a value's memory for the next command that copies one.
 func (c *Ctx) KeepScratch(b []byte) {
 	if cap(b) <= 1<<16 && b != nil {

@@ -43,13 +43,14 @@ func runDump(c *command.Ctx) error {
 		return err
 	}
 
-	payload, ok := c.Tx.Dump(nil, key)
+	payload, ok := c.Tx.Dump(c.Scratch[:0], key)
 
 	if !ok {
 		c.Out.Null()
 		return nil
 	}
 	c.Out.Bulk(payload)
+	c.KeepScratch(payload)
 	return nil
 }
 
@@ -127,7 +128,7 @@ func runRestore(c *command.Ctx) error {
 		return err
 	}
 
-	o.Names = func(key []byte) error { return c.Host.MayName(c, key) }
+	o.Names = c
 	if err := c.Tx.Restore(key, payload, o); err != nil {
 		return err
 	}

@@ -30,8 +30,9 @@ var (
 
 // dumper holds the buffers of Dump and Restore, some 40 KiB.
 type dumper struct {
-	enc rdb.Encoder
-	dec rdb.Decoder
+	enc      rdb.Encoder
+	dec      rdb.Decoder
+	restorer restorer
 }
 
 var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
@@ -51,17 +52,12 @@ func (tx *Tx) dump(dst []byte, h *hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)
 	e := &d.enc
-	e.Reset(e.Buf[:0])
+	e.Reset(dst)
 	tx.encodeValue(e, h)
-	dst = append(dst, rdb.Seal(e.Buf, e.Version())...)
-	if cap(e.Buf) > keepDump {
-		e.Buf = nil
-	}
-	return dst
+	b := rdb.SealFrom(e.Buf, len(dst), e.Version())
+	e.Reset(nil)
+	return b
 }
-
-// keepDump is the size of the largest buffer, in bytes, that Dump keeps for its next call.
-const keepDump = 1 << 20
 
 // DumpSize estimates how many bytes Dump walks over; it returns 0 if there is no such key. It does
 // not count as an access. O(1).
@@ -195,11 +191,12 @@ type RestoreOptions struct {
 	Idle     int64 // seconds since the last access, where recency decides what is evicted
 	Freq     int64 // the access counter, 0 to 255, where frequency decides
 	SetFreq  bool  // Freq counts
-	// Restore calls Names, before it stores anything, with the key that the value names (Tx.Named),
-	// if it names one. Restore returns the error of Names. The key is valid during the call. Names
-	// may be nil.
-	Names func(key []byte) error
+	Names    Namer // decides about the key that the value names (Tx.Named); may be nil
 }
+
+// A Namer is asked before Restore stores a value that names a key, and Restore returns its error. The key is valid during the
+// call.
+type Namer interface{ MayName(key []byte) error }
 
 // Restore stores the value of a DUMP payload under a key. When it fails, it changes nothing. If the
 // deadline has passed, Restore does not store the value, but still deletes the value that it would
@@ -216,13 +213,14 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	if err != nil {
 		return explained(ErrPayload, err)
 	}
-	r, err := tx.decode(value, version)
-	if err != nil {
+	d := dumpers.Get().(*dumper)
+	defer d.put()
+	r := &d.restorer
+	if err := tx.decode(d, value, version); err != nil {
 		return err
 	}
-	defer r.settle()
 	if named := r.named(); o.Names != nil && len(named) > 0 {
-		if err := o.Names(named); err != nil {
+		if err := o.Names.MayName(named); err != nil {
 			r.discard()
 			return err
 		}
@@ -323,28 +321,40 @@ type restorer struct {
 	consumer *stream.Consumer
 }
 
-// decode builds the value that a payload's bytes encode. The caller settles the restorer. Errors:
-// ErrBadFormat, ErrFull, ErrUnpacks.
-func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
-	d := dumpers.Get().(*dumper)
-	defer dumpers.Put(d)
-	d.dec.MaxString = tx.db.MaxString()
-	r := &restorer{tx: tx, now: tx.itemTime()}
+// decode makes the dumper's restorer build the value that a payload's bytes encode. The caller puts the dumper back. Errors:
+// ErrBadFormat, ErrFull, ErrUnpacks; there is no value then.
+func (tx *Tx) decode(d *dumper, value []byte, version int) error {
+	r := &d.restorer
+	r.tx, r.now = tx, tx.itemTime()
 	r.portion = portion{from: &tx.db.unpacking, limit: tx.db.maxUnpacked(tx.replay || tx.db.spared()), had: int64(len(value))}
-	d.dec.Meter = r
+	d.dec.MaxString, d.dec.Meter = tx.db.MaxString(), r
 	err := d.dec.Restore(value, version, r)
-	d.dec.Meter = nil
-	d.dec.Reset(nil, 0)
 	switch {
 	case err == nil:
-		return r, nil
+		return nil
 	case errors.Is(err, rdb.ErrFormat):
 		err = explained(ErrBadFormat, err)
 	}
 	r.discard()
-	r.settle()
-	return nil, err
+	return err
 }
+
+// put ends the use of a dumper by Restore, and keeps the memory of its image.
+func (d *dumper) put() {
+	r := &d.restorer
+	r.settle()
+	room := r.room
+	if r.kind <= Hash && cap(r.image) > cap(room) && cap(r.image) <= keepDump {
+		room = r.image
+	}
+	*r = restorer{room: room}
+	d.dec.Meter = nil
+	d.dec.Reset(nil, 0)
+	dumpers.Put(d)
+}
+
+// keepDump is the size of the largest buffer, in bytes, that snapshots, Restore and Load keep for their next value.
+const keepDump = 1 << 20
 
 // explained returns err. If why says that ebb does not know a type or a version, the result names
 // it.
@@ -379,6 +389,6 @@ func (r *restorer) String(val []byte) error {
 		return ErrBadFormat
 	}
 	r.kind = String
-	r.image = append(r.image, val...)
+	r.image = append(r.room[:0], val...)
 	return nil
 }

@@ -94,9 +94,11 @@ func (tx *Tx) dumpPlain(h *hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)
 	e := &d.enc
-	e.Reset(e.Buf[:0])
+	e.Reset(nil)
 	e.Plain = true
 	tx.encodeValue(e, h)
 	e.Plain = false
-	return append([]byte(nil), rdb.Seal(e.Buf, e.Version())...)
+	b := rdb.Seal(e.Buf, e.Version())
+	e.Reset(nil)
+	return b
 }

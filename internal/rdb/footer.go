@@ -9,9 +9,12 @@ import (
 const footerSize = 2 + 8
 
 // Seal appends the footer of a DUMP payload to a value.
-func Seal(value []byte, version int) []byte {
-	b := binary.LittleEndian.AppendUint16(value, uint16(version))
-	return binary.LittleEndian.AppendUint64(b, Checksum(0, b))
+func Seal(value []byte, version int) []byte { return SealFrom(value, 0, version) }
+
+// SealFrom is Seal for a value that begins at b[start].
+func SealFrom(b []byte, start, version int) []byte {
+	b = binary.LittleEndian.AppendUint16(b, uint16(version))
+	return binary.LittleEndian.AppendUint64(b, Checksum(0, b[start:]))
 }
 
 // Open checks a DUMP payload's footer and returns its value, type included, and its version. Open
