@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -18,22 +19,46 @@ const (
 	lzfGain    = lzfMatch / 3 // the greatest number of bytes that one compressed byte may give
 )
 
-// unpackLZF decompresses src, which has n bytes, and appends them to dst.
+// lzfSpare is the number of bytes behind a text that packing and unpacking may overwrite: they copy short pieces in one fixed
+// size, which costs less than a call that copies the exact number.
+const lzfSpare = 32
+
+// unpackLZF decompresses src, which has n bytes, and appends them to dst. It may overwrite the bytes
+// between the length and the capacity of the result.
 func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 	if n < 0 || n/lzfGain > len(src) {
 		return dst, bad("a compressed string of %d bytes cannot hold %d", len(src), n)
 	}
+	dst = slices.Grow(dst, n+lzfSpare)
 	start := len(dst)
-	dst = slices.Grow(dst, n)
+	to, ok := unpack(dst[start:start+n+lzfSpare], src)
+	switch {
+	case !ok:
+		return dst, bad("a compressed string of %d bytes is cut off, or refers to what it does not hold", len(src))
+	case to != n:
+		return dst, bad("a compressed string holds %d bytes, not %d", to, n)
+	}
+	return dst[:start+n], nil
+}
+
+// unpack decompresses src to the beginning of dst, and returns the number of bytes; ok is false if src is damaged, or the bytes
+// reach into the last lzfSpare of dst.
+func unpack(dst, src []byte) (to int, ok bool) {
+	end := len(dst) - lzfSpare
 	for i := 0; i < len(src); {
 		c := int(src[i])
 		i++
 		if c < lzfLiteral {
-			if c+1 > len(src)-i || len(dst)-start+c+1 > n {
-				return dst, bad("a compressed string is cut off")
+			c++
+			if c > len(src)-i || c > end-to {
+				return to, false
 			}
-			dst = append(dst, src[i:i+c+1]...)
-			i += c + 1
+			if c <= 16 && i+16 <= len(src) {
+				*(*[16]byte)(dst[to:]) = [16]byte(src[i:])
+			} else {
+				copy(dst[to:to+c], src[i:])
+			}
+			i, to = i+c, to+c
 			continue
 		}
 		size := c>>5 + 2
@@ -42,70 +67,106 @@ func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 			i++
 		}
 		if i >= len(src) {
-			return dst, bad("a compressed string is cut off")
+			return to, false
 		}
-		from := len(dst) - (c&31<<8 | int(src[i])) - 1
+		back := (c&31<<8 | int(src[i])) + 1
 		i++
-		if from < start || len(dst)-start+size > n {
-			return dst, bad("a compressed string refers to what it does not hold")
+		from := to - back
+		if from < 0 || size > end-to {
+			return to, false
 		}
-		to := len(dst)
-		dst = dst[:to+size]
-		if from+size <= to {
-			copy(dst[to:], dst[from:from+size])
-			continue
+		switch {
+		case size <= 16 && size <= back:
+			*(*[16]byte)(dst[to:]) = [16]byte(dst[from:])
+		case size <= back:
+			copy(dst[to:to+size], dst[from:])
+		default: // the copy overlaps with the bytes that it writes: they repeat
+			b := dst[from : to+size]
+			for n := back; n < len(b); n *= 2 {
+				copy(b[n:], b[:n])
+			}
 		}
-		for ; to < len(dst); to++ { // the copy overlaps with the bytes that it writes
-			dst[to] = dst[from]
-			from++
-		}
+		to += size
 	}
-	if len(dst)-start != n {
-		return dst, bad("a compressed string holds %d bytes, not %d", len(dst)-start, n)
-	}
-	return dst, nil
+	return to, true
 }
 
 // lzfHashBits is the size of the table of positions at which three bytes were last seen: 32 KiB,
 // about as far back as a copy may begin.
 const lzfHashBits = 13
 
-type lzfTable [1 << lzfHashBits]int32 // position + 1
+// lzfTable has the position at which three bytes were last seen, plus base. A position below base belongs to an earlier text,
+// so that no text begins with clearing the table.
+type lzfTable struct {
+	at   [1 << lzfHashBits]uint32
+	base uint32
+}
+
+// begin returns the base of a text of n bytes.
+func (t *lzfTable) begin(n int) int {
+	if t.base == 0 || uint32(n) > math.MaxUint32-t.base {
+		clear(t.at[:])
+		t.base = 1
+	}
+	base := t.base
+	t.base += uint32(n)
+	return int(base)
+}
 
 // packLZF appends src, compressed, to dst. If that saves less than four bytes, ok is false, and it
-// returns dst unchanged.
+// returns dst unchanged. It may overwrite the bytes between the length and the capacity of the result.
 func (t *lzfTable) packLZF(dst, src []byte) (out []byte, ok bool) {
-	le := binary.LittleEndian
-	width := min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for a short string
-	clear(t[:1<<width])
-	out = dst
-	limit := len(dst) + len(src) - 4
-	plain := 0 // the beginning of the bytes that are not written yet
-	for i := 0; i+3 < len(src) && len(out) < limit; {
-		three := le.Uint32(src[i:]) << 8
-		slot := &t[three*2654435761>>(32-width)&(1<<lzfHashBits-1)]
-		at := int(*slot) - 1
-		*slot = int32(i + 1)
-		if at < 0 || i-at > lzfBack || le.Uint32(src[at:])<<8 != three {
+	le, base := binary.LittleEndian, t.begin(len(src))
+	shift := 32 - min(lzfHashBits, bits.Len(uint(len(src)))+1) // few positions for a short text: they stay in the processor's cache
+	dst = slices.Grow(dst, len(src)+2*lzfSpare)
+	out = dst[len(dst) : len(dst)+len(src)+2*lzfSpare]
+	to, plain := 0, 0 // plain is the beginning of the bytes that are not written yet
+	for i := 0; i+3 < len(src); {
+		four := le.Uint32(src[i:])
+		slot := &t.at[four<<8*2654435761>>shift&(1<<lzfHashBits-1)]
+		at := int(*slot) - base
+		*slot = uint32(base + i)
+		if at < 0 || i-at > lzfBack || (le.Uint32(src[at:])^four)<<8 != 0 {
 			i++
 			continue
 		}
-		size := common(src[at:], src[i:min(i+lzfMatch, len(src))])
-		out = appendPlain(out, src[plain:i])
-		out = appendMatch(out, size-2, i-at-1)
+		if n := i - plain; uint(n-1) < 16 && plain+16 <= len(src) && to+n < len(src) {
+			out[to] = byte(n - 1)
+			*(*[16]byte)(out[to+1:]) = [16]byte(src[plain:])
+			to += 1 + n
+		} else {
+			if to+n+n/lzfLiteral > len(src) {
+				return dst, false
+			}
+			to = putPlain(out, to, src, plain, i)
+		}
+		size, back := 3, i-at-1
+		if i+8 <= len(src) && le.Uint64(src[at:]) == le.Uint64(src[i:]) {
+			size = common(src[at:], src[i:min(i+lzfMatch, len(src))], 8)
+		} else { // the processor predicts these branches and need not wait for the length
+			for i+size < len(src) && src[at+size] == src[i+size] {
+				size++
+			}
+		}
+		if size < 9 {
+			out[to], out[to+1] = byte((size-2)<<5|back>>8), byte(back)
+			to += 2
+		} else {
+			out[to], out[to+1], out[to+2] = byte(7<<5|back>>8), byte(size-9), byte(back)
+			to += 3
+		}
 		i += size
 		plain = i
 	}
-	out = appendPlain(out, src[plain:])
-	if len(out) > limit {
+	if rest := len(src) - plain; to+rest+(rest+lzfLiteral-1)/lzfLiteral > len(src)-4 {
 		return dst, false
 	}
-	return out, true
+	to = putPlain(out, to, src, plain, len(src))
+	return dst[:len(dst)+to], true
 }
 
-// common returns how many bytes at the beginning of b are those of a, which is not shorter. The first three are.
-func common(a, b []byte) int {
-	n := 3
+// common returns how many bytes at the beginning of b are those of a, which is not shorter. The first n are.
+func common(a, b []byte, n int) int {
 	for ; n+8 <= len(b); n += 8 {
 		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
 			return n + bits.TrailingZeros64(x)/8
@@ -117,18 +178,18 @@ func common(a, b []byte) int {
 	return n
 }
 
-func appendPlain(dst, b []byte) []byte {
-	for len(b) > 0 {
-		n := min(len(b), lzfLiteral)
-		dst = append(append(dst, byte(n-1)), b[:n]...)
-		b = b[n:]
+// putPlain writes the bytes of src from i to end to out[to:], and returns the position after them.
+func putPlain(out []byte, to int, src []byte, i, end int) int {
+	for i < end {
+		n := min(end-i, lzfLiteral)
+		out[to] = byte(n - 1)
+		to++
+		if n <= 16 && i+16 <= len(src) {
+			*(*[16]byte)(out[to:]) = [16]byte(src[i:])
+		} else {
+			copy(out[to:], src[i:i+n])
+		}
+		i, to = i+n, to+n
 	}
-	return dst
-}
-
-func appendMatch(dst []byte, size, back int) []byte {
-	if size < 7 {
-		return append(dst, byte(size<<5|back>>8), byte(back))
-	}
-	return append(dst, byte(7<<5|back>>8), byte(size-7), byte(back))
+	return to
 }
