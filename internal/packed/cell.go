@@ -63,7 +63,8 @@ type Cell struct {
 	v    int64  // integers; the bits of scores
 	n    int    // length of the payload without a deadline
 	code uint8
-	end  uint8 // the payload's last byte
+	mark uint8 // a byte that differs between most payloads of this code: the last of a string, the lowest of an integer
+	back int   // the distance of mark from the end of the payload; 0 in a cell without one, and in a score, which find does not look for
 }
 
 // Encode returns the canonical cell of s.
@@ -82,15 +83,15 @@ func (c *Cell) Set(s []byte) {
 	c.s = s
 	switch n := len(s); {
 	case n == 0:
-		c.code, c.n, c.end = 0, 0, 0
+		c.code, c.n, c.mark, c.back = 0, 0, 0, 0
 	case n <= maxShort:
-		c.code, c.n, c.end = uint8(n), n, s[n-1]
+		c.code, c.n, c.mark, c.back = uint8(n), n, s[n-1], 1
 	case n < 1<<8:
-		c.code, c.n, c.end = codeStr8, n+2, uint8(n)
+		c.code, c.n, c.mark, c.back = codeStr8, n+2, s[n-1], 2
 	case n < 1<<16:
-		c.code, c.n, c.end = codeStr16, n+4, uint8(n>>8)
+		c.code, c.n, c.mark, c.back = codeStr16, n+4, s[n-1], 3
 	default:
-		c.code, c.n, c.end = codeStr32, n+8, uint8(n>>24)
+		c.code, c.n, c.mark, c.back = codeStr32, n+8, s[n-1], 5
 	}
 }
 
@@ -102,7 +103,7 @@ func (c *Cell) setScore(f float64) {
 		c.setInt(int64(f))
 		return
 	}
-	c.s, c.end = nil, 0
+	c.s, c.mark, c.back = nil, 0, 0
 	if g := float32(f); float64(g) == f {
 		c.code, c.n, c.v = codeFlt32, 4, int64(math.Float32bits(g))
 		return
@@ -114,7 +115,7 @@ func (c *Cell) setInt(v int64) {
 	c.s, c.v = nil, v
 	switch {
 	case v >= 0 && v <= maxImm:
-		c.code, c.n, c.end = codeImm+uint8(v), 0, 0
+		c.code, c.n, c.mark, c.back = codeImm+uint8(v), 0, 0, 0
 		return
 	case v == int64(int8(v)):
 		c.code = codeInt8
@@ -130,7 +131,7 @@ func (c *Cell) setInt(v int64) {
 		c.code = codeInt64
 	}
 	c.n = int(fixed[c.code-codeInt8])
-	c.end = uint8(v >> (8*c.n - 8))
+	c.mark, c.back = uint8(v), c.n
 }
 
 // Size returns the bytes that the cell adds to a run, including its separator.

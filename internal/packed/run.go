@@ -145,7 +145,7 @@ func (r Run) find(c *Cell, pair bool) (at At, before int, ok bool) {
 		if tag > maxShort {
 			end = off + 1 + r.size(off, tag)
 		}
-		if tag&^tagTimed == c.code && (c.n == 0 || r[end-1] == c.end) { // comparing the last byte first distinguishes most keys
+		if tag&^tagTimed == c.code && (c.n == 0 || r[end-c.back] == c.mark) { // one byte distinguishes most keys
 			at = At{off: off, end: end, tag: tag}
 			if same := tag <= maxShort && string(r[off+1:end]) == string(c.s); same || tag > maxShort && r.equal(at, c) {
 				if pair {
