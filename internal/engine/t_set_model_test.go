@@ -140,13 +140,13 @@ func (m *setModel) goneIfEmpty(t *rapid.T, tx *Tx, key string, removed int) {
 func (m *setModel) smove(t *rapid.T) {
 	from, to, x := drawSetKey(t), drawSetKey(t), drawSetMember(t)
 	src, dst := m.of(from), m.of(to)
-	_, want := src[x]
+	deadline, want := src[x]
 	removed := 0
 	if want && from != to {
 		removed = 1
 		delete(src, x)
 		if _, ok := dst[x]; !ok {
-			dst[x] = 0
+			dst[x] = deadline
 		}
 	}
 	m.do(func(tx *Tx) {
