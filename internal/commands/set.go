@@ -152,11 +152,8 @@ func runSMIsMember(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.Expect(len(c.Args) - 2)
 	c.Out.Array(len(c.Args) - 2)
-	for _, m := range c.Args[2:] {
-		c.Out.Int(command.BoolToInt(s.Has(m)))
-	}
+	s.HasEach(c.Args[2:], func(has bool) { c.Out.Int(command.BoolToInt(has)) })
 	return nil
 }
 

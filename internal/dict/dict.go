@@ -157,8 +157,14 @@ func (d *Dict) GetHashed(h uint64, key []byte, now int64) (value []byte, ok bool
 }
 
 // Has reports whether a living item has the key. O(1).
-func (d *Dict) Has(key []byte, now int64) bool {
-	s, ok := d.find(key, d.hash(key))
+func (d *Dict) Has(key []byte, now int64) bool { return d.HasHashed(key, d.Hash(key), now) }
+
+// Hash returns the hash of a key for HasHashed. It is the same in all dicts with this seed.
+func (d *Dict) Hash(key []byte) uint64 { return d.hash(key) }
+
+// HasHashed does the work of Has with the hash of the key.
+func (d *Dict) HasHashed(key []byte, h uint64, now int64) bool {
+	s, ok := d.find(key, h)
 	return ok && d.Alive(s.ref(), now)
 }
 
@@ -238,6 +244,16 @@ func (d *Dict) Find(key []byte) (ref uint32, ok bool) {
 // Errors: ErrNoMemory.
 func (d *Dict) Add(key, value []byte, deadline int64) (ref uint32, err error) {
 	return d.add(d.hash(key), key, value, clampDeadline(deadline))
+}
+
+// Insert stores an item without a value under a key, unless the dict has the key, and reports whether it did. Errors: ErrNoMemory.
+func (d *Dict) Insert(key []byte, deadline int64) (added bool, err error) {
+	h := d.hash(key)
+	if _, ok := d.find(key, h); ok {
+		return false, nil
+	}
+	_, err = d.add(h, key, nil, clampDeadline(deadline))
+	return err == nil, err
 }
 
 // Remove removes an item.

@@ -12,8 +12,10 @@ func expired(deadline, now int64) bool { return deadline != 0 && now > deadline 
 // clampDeadline clamps a deadline to the range that an item can store; Keep becomes 0.
 func clampDeadline(deadline int64) int64 { return min(max(deadline, 0), MaxDeadline) }
 
-// Alive reports whether an item lives at now. All reads use this test.
-func (d *Dict) Alive(ref uint32, now int64) bool { return !expired(d.deadlineOf(ref), now) }
+// Alive reports whether an item lives at now. All reads use this test. It does not look at the item while none is due.
+func (d *Dict) Alive(ref uint32, now int64) bool {
+	return d.earliest == 0 || now <= d.earliest || !expired(d.deadlineOf(ref), now)
+}
 
 // payload returns the number of bytes of an item after the heap's header.
 func (d *Dict) payload(key, value []byte, deadline int64) int {

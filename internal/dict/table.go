@@ -193,6 +193,21 @@ func (d *Dict) freeOverflow(no uint32) {
 	d.over.Trim(0)
 }
 
+// Expect makes an empty table as large as it will be with n items, as far as there is memory. The caller adds that many.
+func (d *Dict) Expect(n int) {
+	if d.prim.Len() > 0 {
+		return
+	}
+	for buckets := (n + maxLoad - 1) / maxLoad; d.prim.Len() < buckets; {
+		if _, ok := d.prim.Push(); !ok {
+			break
+		}
+	}
+	if k := d.prim.Len(); k > 0 {
+		d.low = 1 << (bits.Len(uint(k)) - 1)
+	}
+}
+
 // grow splits one bucket if the table is full. Without memory the chains get
 // longer instead.
 func (d *Dict) grow() {

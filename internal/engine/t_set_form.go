@@ -250,33 +250,33 @@ func fillSet(d *dict.Dict, img packed.Packed) error {
 
 // setBuilder builds a set without a key. As in Redis, the members and their order decide its form.
 type setBuilder struct {
-	tx    *Tx
-	start setForm       // begins with this form; the zero value is a set of integers
-	hint  int           // if not 0: the number of members to come, which selects start
-	img   packed.Packed // small, in Go memory; nil: empty
-	table *dict.Dict    // large
-	n     int           // the number of members
-	texts int           // the number of members that are not integers
-	seen  seen          // the members of a packed img
+	tx     *Tx
+	start  setForm       // begins with this form; the zero value is a set of integers
+	hint   int           // if not 0: the number of members to come, which selects start
+	expect int           // the least number of members that the set will have
+	img    packed.Packed // small, in Go memory; nil: empty
+	table  *dict.Dict    // large
+	n      int           // the number of members
+	texts  int           // the number of members that are not integers
+	index  *memberIndex  // the members of a packed img
 }
 
-// add adds a member without a deadline, unless the set has it. The member must not lie in the set's
-// own memory.
+// add adds a member without a deadline, unless the set has it. Unless it is an integer, the member must stay as it is until
+// the set is stored or discarded, and must not lie in the set's own memory.
 func (b *setBuilder) add(member []byte) error { return b.put(member, 0) }
 
 // put is add with a deadline.
 func (b *setBuilder) put(member []byte, deadline int64) error {
-	before := b.n
-	_, isInt := packed.ParseInt(member)
+	before, s := b.n, packed.StrOf(member)
 	if b.hint > 0 {
-		b.start, b.hint = b.tx.startForm(isInt && deadline == 0, b.hint), 0
+		b.start, b.hint = b.tx.startForm(s.IsInt() && deadline == 0, b.hint), 0
 	}
-	if b.table != nil || !b.putSmall(b.tx.db.layout.Load(), member, deadline) {
+	if b.table != nil || !b.putSmall(b.tx.db.layout.Load(), member, s, deadline) {
 		if err := b.putLarge(member, deadline); err != nil {
 			return err
 		}
 	}
-	if b.n > before && !isInt {
+	if b.n > before && !s.IsInt() {
 		b.texts++
 	}
 	return nil
@@ -298,31 +298,36 @@ func (tx *Tx) startForm(isInt bool, n int) setForm {
 func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 	if b.table == nil {
 		b.table = b.tx.newSetTable().Dict
+		b.table.Expect(max(b.expect, b.n))
 		if b.img != nil {
 			if err := fillSet(b.table, b.img); err != nil {
 				return ErrFull
 			}
 			b.img = nil
 		}
+		b.dropIndex()
 	}
-	if _, ok := b.table.Find(member); ok {
-		return nil
-	}
-	if _, err := b.table.Add(member, nil, deadline); err != nil {
+	added, err := b.table.Insert(member, deadline)
+	if err != nil {
 		return ErrFull
 	}
-	b.n++
+	if added {
+		b.n++
+	}
 	return nil
+}
+
+func (b *setBuilder) dropIndex() {
+	b.tx.returnIndex(b.index)
+	b.index = nil
 }
 
 // putSmall is put for a small set. It returns false, and changes nothing, if the set would have to
 // become large.
-func (b *setBuilder) putSmall(l *Layout, member []byte, deadline int64) bool {
+func (b *setBuilder) putSmall(l *Layout, member []byte, text packed.Str, deadline int64) bool {
 	if b.start == tableForm {
 		return false
 	}
-	n, isInt := packed.ParseInt(member)
-	isInt = isInt && deadline == 0
 	if b.img == nil && b.start == intSetForm {
 		b.img = packed.Packed(packed.NewIntSet(nil))
 	} else if b.img == nil {
@@ -330,21 +335,22 @@ func (b *setBuilder) putSmall(l *Layout, member []byte, deadline int64) bool {
 	}
 	if b.img.Kind() == packed.KindIntSet {
 		s := packed.IntSet(b.img)
-		if isInt {
-			return b.putInt(l, s, n)
+		if text.IsInt() && deadline == 0 {
+			return b.putInt(l, s, text.N)
 		}
 		if !fitsPacked(l, s, len(member)) {
 			return false
 		}
-		b.img = packInts(nil, s)
+		b.img, b.index = packInts(nil, s), b.tx.borrowIndex()
 		for i := range s.Len() {
-			b.seen.note(b.tx, b.tx.itoa(3, s.At(i)))
+			b.index.add(packed.Str{N: s.At(i)})
 		}
 	}
-	if b.seen.note(b.tx, member) {
-		if _, ok := b.img.Find(member, 0); ok {
-			return true
-		}
+	if b.index == nil {
+		b.index = b.tx.borrowIndex()
+	}
+	if _, added := b.index.add(text); !added {
+		return true
 	}
 	if b.img.Count() >= min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || len(b.img)+len(member) > maxSmall-itemRoom {
 		return false
@@ -396,6 +402,7 @@ func (b *setBuilder) toInts() {
 
 // discard frees a set that was not stored under a key.
 func (b *setBuilder) discard() {
+	b.dropIndex()
 	if b.table != nil {
 		discard(setTable{b.table})
 	}
@@ -404,6 +411,7 @@ func (b *setBuilder) discard() {
 // storeIn makes the set the value of a key that holds a set, whose deadline stays, or of a new key.
 // The builder must not be used after it. Errors: ErrFull.
 func (b *setBuilder) storeIn(h *hit, key []byte) error {
+	b.dropIndex()
 	if b.table != nil {
 		if err := b.tx.enlarge(h, key, Set, setTable{b.table}); err != nil {
 			b.discard()
@@ -422,6 +430,7 @@ func (b *setBuilder) storeIn(h *hit, key []byte) error {
 // store makes the set the value of a key, without a deadline, and replaces whatever the key held.
 // The builder must not be used after it. Errors: ErrFull.
 func (b *setBuilder) store(key []byte) error {
+	b.dropIndex()
 	h := b.tx.find(key)
 	if b.table == nil {
 		return b.tx.put(&h, key, b.img, spec{flags: uint8(Set)})

@@ -361,6 +361,19 @@ func (m *setModel) check(t *rapid.T) {
 					t.Fatalf("Has(%.20q) is not %v", x, want)
 				}
 			}
+			twice, i := make([][]byte, 2*len(setMembers)), 0
+			for k := range twice {
+				twice[k] = []byte(setMembers[k%len(setMembers)])
+			}
+			v.HasEach(twice, func(has bool) {
+				if _, want := s[string(twice[i])]; has != want {
+					t.Fatalf("HasEach(%.20q) is not %v", twice[i], want)
+				}
+				i++
+			})
+			if i != len(twice) {
+				t.Fatalf("HasEach has called visit %d times", i)
+			}
 			switch {
 			case v.large != nil:
 				if err := v.large.Check(); err != nil {

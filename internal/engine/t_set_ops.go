@@ -2,9 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
 )
 
 // SetOperation combines sets.
@@ -74,16 +76,16 @@ func bySize(a, b SetView) int { return a.Len() - b.Len() }
 func intersect(views []SetView, visit func(member []byte) bool) {
 	slices.SortFunc(views, bySize)
 	large := func(v SetView) bool { return v.small == nil }
-	if n := views[0].Len(); n > fewLookups && !slices.ContainsFunc(views, large) && indexable(views[0].small) {
+	if n := views[0].Len(); n > fewLookups && !slices.ContainsFunc(views, large) {
 		intersectPacked(views, visit)
 		return
 	}
-	for i := range views[1:] {
-		views[1+i].Expect(views[0].Len())
-	}
+	rest := expectAll(views[1:], views[0].Len())
+	defer forgetAll(rest)
 	views[0].until(func(m []byte) bool {
-		for i := 1; i < len(views); i++ {
-			if !views[i].Has(m) {
+		p := probe{member: m}
+		for i := range rest {
+			if !p.in(&rest[i]) {
 				return true
 			}
 		}
@@ -91,31 +93,68 @@ func intersect(views []SetView, visit func(member []byte) bool) {
 	})
 }
 
+// expectAll and forgetAll call expect and forget of all views.
+func expectAll(views []SetView, n int) []SetView {
+	for i := range views {
+		views[i].expect(n)
+	}
+	return views
+}
+
+func forgetAll(views []SetView) {
+	for i := range views {
+		views[i].forget()
+	}
+}
+
+// probe looks a member up in several sets.
+type probe struct {
+	member []byte
+	hash   uint64 // in large sets, whose seed is the same
+	hashed bool
+}
+
+// in does the work of Has.
+func (p *probe) in(v *SetView) bool {
+	if v.large == nil {
+		return v.Has(p.member)
+	}
+	if !p.hashed {
+		p.hash, p.hashed = v.large.Hash(p.member), true
+	}
+	return v.large.HasHashed(p.member, p.hash, v.now)
+}
+
 // intersectPacked is intersect for packed sets. It builds an index of the smallest, and walks once over each of the others.
 func intersectPacked(views []SetView, visit func(member []byte) bool) {
 	tx := views[0].tx
 	x := tx.indexOf(views[0].small)
-	var met [indexSlots / 2]int32 // by member: how many of the other sets have it, up to the first that does not
+	defer tx.returnIndex(x)
+	x.met = append(x.met[:0], make([]int32, len(x.items))...) // by member: how many of the other sets have it, up to the first that does not
 	for i := range views[1:] {
 		v := &views[1+i]
 		for it := v.small.Iter(v.now); it.Next(); {
-			if at := x.find(tx.text(2, it.Key())); at >= 0 && met[at] == int32(i) {
-				met[at]++
+			if at := x.find(it.Key()); at >= 0 && x.met[at] == int32(i) {
+				x.met[at]++
 			}
 		}
 	}
 	for at, item := range x.items {
-		if int(met[at]) == len(views)-1 && !visit(tx.text(2, item)) {
+		if int(x.met[at]) == len(views)-1 && !visit(tx.text(2, item)) {
 			return
 		}
 	}
 }
 
-// union visits the members of all views, each once. A single set that is not empty is visited without a copy.
+// fewSets is the number of sets up to which a union looks each member up in the sets before its own, rather than in a set that it builds.
+const fewSets = 3
+
+// union visits the members of all views, each once.
 func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
 	views = slices.DeleteFunc(views, func(v SetView) bool { return v.Len() == 0 })
-	if len(views) == 1 {
-		views[0].until(visit)
+	texts := func(v SetView) bool { return v.ints == nil }
+	if len(views) == 1 || len(views) <= fewSets && slices.ContainsFunc(views, texts) {
+		unionOfFew(views, visit)
 		return nil
 	}
 	b := setBuilder{tx: tx}
@@ -130,8 +169,38 @@ func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
 	return nil
 }
 
+// unionOfFew visits the members of the largest set, and then those of the others that no set before has.
+func unionOfFew(views []SetView, visit func(member []byte) bool) {
+	slices.SortFunc(views, func(a, b SetView) int { return bySize(b, a) })
+	defer forgetAll(views)
+	more := true
+	for i := range views {
+		before := views[:i]
+		if i > 0 {
+			before[i-1].expect(views[i].Len())
+		}
+		views[i].until(func(m []byte) bool {
+			p := probe{member: m}
+			for k := range before {
+				if p.in(&before[k]) {
+					return true
+				}
+			}
+			more = visit(m)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+}
+
 // addAll adds the members of a set.
 func (b *setBuilder) addAll(v *SetView) (err error) {
+	if b.img == nil && b.table == nil && v.ints != nil && v.ints.Len() <= b.tx.db.layout.Load().SetIntegers {
+		b.img, b.n = slices.Clone(packed.Packed(v.ints)), v.ints.Len()
+		return nil
+	}
 	v.until(func(m []byte) bool {
 		err = b.add(m)
 		return err == nil
@@ -163,12 +232,11 @@ func (tx *Tx) subtract(keys [][]byte, views []SetView, visit func(member []byte)
 	}
 	if look <= take {
 		slices.SortFunc(rest, func(a, b SetView) int { return b.Len() - a.Len() })
-		for i := range rest {
-			rest[i].Expect(first.Len())
-		}
+		defer forgetAll(expectAll(rest, first.Len()))
 		first.until(func(m []byte) bool {
+			p := probe{member: m}
 			for i := range rest {
-				if rest[i].Has(m) {
+				if p.in(&rest[i]) {
 					return true
 				}
 			}
@@ -219,15 +287,7 @@ func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, erro
 	if o == Intersection && slices.MinFunc(views, bySize).ints == nil {
 		b.start = packedForm
 	}
-	var full error
-	err = tx.combine(o, keys, views, func(m []byte) bool {
-		full = b.add(m)
-		return full == nil
-	})
-	if err == nil {
-		err = full
-	}
-	if err != nil {
+	if err := b.combine(o, keys, views); err != nil {
 		b.discard()
 		return 0, err
 	}
@@ -247,6 +307,27 @@ func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, erro
 	}
 	tx.changed(dst, EventSet, o.event())
 	return b.n, nil
+}
+
+// combine adds the members of a combination of sets.
+func (b *setBuilder) combine(o SetOperation, keys [][]byte, views []SetView) (err error) {
+	if o == Union {
+		for i := range views {
+			b.expect = max(b.expect, views[i].Len())
+		}
+		for i := range views { // in their order, on which the form depends
+			if err := b.addAll(&views[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	full := error(nil)
+	err = b.tx.combine(o, keys, views, func(m []byte) bool {
+		full = b.add(m)
+		return full == nil
+	})
+	return cmp.Or(err, full)
 }
 
 // emitCombination logs a *STORE command. If a source has dead members, which a replay would combine

@@ -103,13 +103,45 @@ func (v *SetView) Deadline(member []byte) int64 {
 }
 
 // fewLookups is the number of walks that cost as much as building an index.
-const fewLookups = 12
+const fewLookups = 6
 
-// Expect prepares the view for n calls of Has. If it pays, Expect builds an index in O(members),
-// and each Has on a packed set then costs O(1).
-func (v *SetView) Expect(n int) {
-	if v.small != nil && n > fewLookups && v.small.Count() > 16 && indexable(v.small) {
+// expect prepares the view for n calls of Has. If it pays, expect builds an index in O(members),
+// and each Has on a packed set then costs O(1). The caller calls forget at the end.
+func (v *SetView) expect(n int) {
+	if v.small != nil && n > fewLookups && v.small.Count() > fewLookups {
 		v.index = v.tx.indexOf(v.small)
+	}
+}
+
+// forget gives the memory of the index back.
+func (v *SetView) forget() {
+	v.tx.returnIndex(v.index)
+	v.index = nil
+}
+
+// HasEach calls visit for each of the members, in their order, with the result of Has. It walks once over a packed set.
+func (v *SetView) HasEach(members [][]byte, visit func(has bool)) {
+	if v.small == nil || len(members) < 3 {
+		for _, m := range members {
+			visit(v.Has(m))
+		}
+		return
+	}
+	x := v.tx.borrowIndex()
+	defer v.tx.returnIndex(x)
+	for _, m := range members {
+		x.add(packed.StrOf(m))
+	}
+	x.met = append(x.met[:0], make([]int32, len(x.items))...)
+	left := len(x.items)
+	for it := v.small.Iter(v.now); left > 0 && it.Next(); {
+		if at := x.find(it.Key()); at >= 0 {
+			x.met[at] = 1
+			left--
+		}
+	}
+	for _, m := range members {
+		visit(x.met[x.find(packed.StrOf(m))] > 0)
 	}
 }
 

@@ -284,7 +284,7 @@ func (tx *Tx) deadUnder(h *hit, item []byte) int64 {
 }
 
 // A packed image has no index, so finding a member is a walk over half of the image. Code that
-// looks up more than a few members of an image first builds one of the following types.
+// looks up more than a few members of an image uses a memberIndex, or while it builds the image, this type.
 
 // seen recognises most new members while an image is built. It is a Bloom filter with one hash.
 // With n members in it, it misses n in 4096 of the new ones.
@@ -298,48 +298,3 @@ func (s *seen) note(tx *Tx, member []byte) (maybe bool) {
 	*word |= bit
 	return maybe
 }
-
-// memberIndex finds the members of an image that does not change.
-type memberIndex struct {
-	seed  maphash.Seed
-	slots [indexSlots]uint16 // by hash, with linear probing: a position in items, plus 1
-	items []packed.Str
-}
-
-// indexSlots is twice the greatest number of members of an index, and a power of two.
-const indexSlots = 1 << 9
-
-// indexable reports whether an index can hold the members of this image.
-func indexable(img packed.Packed) bool { return img.Count() <= indexSlots/2 }
-
-// indexOf returns an index of the living members of a packed set. O(n).
-func (tx *Tx) indexOf(img packed.Packed) *memberIndex {
-	x := &memberIndex{seed: tx.db.seed, items: make([]packed.Str, 0, img.Count())}
-	for it := img.Iter(tx.itemTime()); it.Next(); {
-		member := it.Key()
-		x.items = append(x.items, member)
-		i := x.slot(tx.text(3, member))
-		for ; x.slots[i] != 0; i = (i + 1) % indexSlots {
-		}
-		x.slots[i] = uint16(len(x.items))
-	}
-	return x
-}
-
-func (x *memberIndex) slot(member []byte) uint64 {
-	return maphash.Bytes(x.seed, member) % indexSlots
-}
-
-// find returns the position in items of a member, -1 if the index does not have it. Expected O(1).
-func (x *memberIndex) find(member []byte) int {
-	for i := x.slot(member); x.slots[i] != 0; i = (i + 1) % indexSlots {
-		at := int(x.slots[i]) - 1
-		if s := &x.items[at]; string(s.B) == string(member) && !s.IsInt() || s.IsInt() && s.Compare(member) == 0 {
-			return at
-		}
-	}
-	return -1
-}
-
-// has reports whether the index has a member. Expected O(1).
-func (x *memberIndex) has(member []byte) bool { return x.find(member) >= 0 }

@@ -60,6 +60,7 @@ type Tx struct {
 
 	walked table.Batch // scratch for the records of a walk
 
+	index  *memberIndex // scratch; see borrowIndex
 	z      zscratch
 	sorted *Sorted     // the result of the last Sort
 	kbuf   []byte      // scratch for the key of a removed record

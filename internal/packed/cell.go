@@ -186,6 +186,25 @@ type Str struct {
 	N int64
 }
 
+// StrOf returns b as a container would read it. It aliases b.
+func StrOf(b []byte) Str {
+	if v, ok := ParseInt(b); ok {
+		return Str{N: v}
+	}
+	if b == nil {
+		b = []byte{}
+	}
+	return Str{B: b}
+}
+
+// Equal reports whether two strings that were read from containers, or made by StrOf, are the same.
+func (s Str) Equal(t Str) bool {
+	if s.B == nil || t.B == nil {
+		return s.B == nil && t.B == nil && s.N == t.N
+	}
+	return string(s.B) == string(t.B)
+}
+
 // IsInt reports whether the string is the canonical decimal form of N.
 func (s Str) IsInt() bool { return s.B == nil }
 
