@@ -153,18 +153,18 @@ func (m *Member) keepTime() {
 	case !ok:
 		return
 	case to > farthest || to < -farthest:
-		if !m.farOff {
+		if !m.clockTooFar {
 			m.opt.Logger.Error("the clocks of this machine and of the master are too far apart: this member keeps its own time",
 				"ahead", (time.Duration(to) * time.Microsecond).Round(time.Second))
 		}
-		m.farOff = true
+		m.clockTooFar = true
 		return
 	case -most < off && off < most:
 		m.clock.slew(to)
 	default:
 		m.setClock(to, off)
 	}
-	m.farOff, m.timed = false, epoch
+	m.clockTooFar, m.timed = false, epoch
 }
 
 // setClock sets the engine's time of a replica.

@@ -28,9 +28,9 @@ func (m *Member) wanted() (epoch uint64, follows string) {
 	if epoch = m.node.Gates(m.opt.Now()).Epoch; epoch != 0 {
 		return epoch, ""
 	}
-	leader := m.node.Leader()
+	master := m.node.Master()
 	for _, p := range peers {
-		if p.ID == leader && p.ID != m.opt.Group.Self.ID {
+		if p.ID == master && p.ID != m.opt.Group.Self.ID {
 			follows = p.Clients
 		}
 	}

@@ -69,9 +69,9 @@ type Member struct {
 	part *part  // nil before Begin
 	keys uint64 // how many there were at Begin
 
-	clock  *engineClock // nil in tests without an engine
-	farOff bool         // its shift would be too great; of the director
-	timed  uint64       // the epoch whose master's time it has taken over; of the director
+	clock       *engineClock // nil in tests without an engine
+	clockTooFar bool         // its shift would be too great; of the director
+	timed       uint64       // the epoch whose master's time it has taken over; of the director
 
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -83,31 +83,36 @@ type Member struct {
 	filesSynced oplog.Signal // the files hold more
 	leaves      atomic.Bool  // this server is about to stop
 
-	mu       sync.Mutex // guards what follows
-	node     *shard.Node
-	fed      shard.Appended // the newest that node knows
-	stale    bool           // it is to be passed again
-	replicas map[*replication.Replica]*peerLink
-	byLink   map[shard.Link]*replication.Replica
-	newest   shard.Link // of links to replicas: even numbers; those to masters are odd
-	upstream uint64     // replication's number of the link to the master
-	link     shard.Link // the same for node
-	serving  uint64     // the epoch of the link to the master, as its stream is named
-	sent     shard.Ack  // the newest acknowledgement that node wants to send
-	role     role
-	writable bool
-	leased   bool
-	awaits   bool                       // the log will wake filesSynced
-	ahead    difference                 // of the master's engine
-	told     map[directory.NodeID]terms // what the log has said of the directives of members
-	toldK    bool                       // the log has compared min-sync-replicas
-	turns    turns
+	mu            sync.Mutex // guards what follows
+	node          *shard.Node
+	passed        shard.Appended // the newest that node knows
+	mustPass      bool           // it is to be passed again
+	replicas      map[*replication.Replica]*peerLink
+	byLink        map[shard.Link]*replication.Replica
+	newest        shard.Link // of links to replicas: even numbers; those to masters are odd
+	upstream      upstream
+	role          role
+	writable      bool
+	leased        bool
+	awaitsSync    bool                       // the log will wake filesSynced
+	ahead         difference                 // of the master's engine
+	warnedTerms   map[directory.NodeID]terms // what the log has said of the directives of members
+	warnedMinSync bool                       // the log has compared min-sync-replicas
+	turns         turns
 }
 
 // turns count how often this server has become the master, and has ended being it.
 type turns struct {
 	promoted, handedOver, replaced int64
 	handing                        bool // it hands the group over
+}
+
+// upstream is the link to the master.
+type upstream struct {
+	number uint64     // replication's number of it
+	link   shard.Link // node's; 0 if node has closed it
+	epoch  uint64     // of the master, as its stream is named
+	ack    shard.Ack  // the newest that node wants to send
 }
 
 // peerLink is a link to a replica that is a member.
@@ -129,7 +134,7 @@ type role struct {
 func New(o Options) *Member {
 	m := &Member{opt: o, wake: make(oplog.Signal, 1), proposals: make(chan directory.Command, 1), wakeTail: make(oplog.Signal, 1),
 		steppedDown: make(oplog.Signal, 1), filesSynced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
-		byLink: map[shard.Link]*replication.Replica{}, told: map[directory.NodeID]terms{}}
+		byLink: map[shard.Link]*replication.Replica{}, warnedTerms: map[directory.NodeID]terms{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
 	return m
@@ -232,8 +237,8 @@ func (m *Member) Close() error {
 // step passes an event to the node, after the end of the log, and does what comes out. mu is held.
 func (m *Member) step(e shard.Event) {
 	now := m.opt.Now()
-	if at := (shard.Appended{End: uint64(m.log.End()), Synced: m.syncedTo()}); at != m.fed || m.stale {
-		m.fed, m.stale = at, false
+	if at := (shard.Appended{End: uint64(m.log.End()), Synced: m.syncedTo()}); at != m.passed || m.mustPass {
+		m.passed, m.mustPass = at, false
 		m.execute(m.node.Step(now, at))
 	}
 	m.execute(m.node.Step(now, e))
@@ -243,17 +248,15 @@ func (m *Member) step(e shard.Event) {
 // execute carries out an Output: it closes links, keeps the acknowledgement to send, and queues the proposal.
 func (m *Member) execute(out shard.Output) {
 	for _, id := range out.Close {
-		if id == m.link && id != 0 {
-			m.link = 0
+		if id == m.upstream.link && id != 0 {
+			m.upstream.link = 0
 			m.repl.Disconnect("the group wants another link")
 		} else if f := m.byLink[id]; f != nil {
 			f.Drop("the group wants another link of this member, or another master")
 		}
 	}
-	for _, msg := range out.Send {
-		if a, ok := msg.Body.(shard.Ack); ok && msg.Link == m.link {
-			m.sent = a
-		}
+	if out.Ack != nil {
+		m.upstream.ack = *out.Ack
 	}
 	if out.Propose != nil {
 		select {
@@ -269,8 +272,8 @@ func (m *Member) settle(now shard.Time) {
 	g := m.node.Gates(now)
 	if g.Epoch != 0 && g.Epoch == m.role.epoch {
 		m.log.SetCommitted(m.role.term, int64(g.Committed))
-		if m.opt.Group.Level == directory.Disk && !m.awaits {
-			m.awaits = !m.log.OnSynced(m.log.End(), m.filesSynced)
+		if m.opt.Group.Level == directory.Disk && !m.awaitsSync {
+			m.awaitsSync = !m.log.OnSynced(m.log.End(), m.filesSynced)
 		}
 	}
 	lease := m.lease(g)
@@ -363,10 +366,10 @@ func (m *Member) applied(all []directory.Shard) {
 
 // compare says once if min-sync-replicas of this node is different from the number that the directory keeps. mu is held.
 func (m *Member) compare(s directory.Shard) {
-	if s.Epoch == 0 || m.toldK {
+	if s.Epoch == 0 || m.warnedMinSync {
 		return
 	}
-	m.toldK = true
+	m.warnedMinSync = true
 	if k := m.opt.Group.K; s.K != k {
 		m.opt.Logger.Warn("min-sync-replicas of this node is not the group's, and counts at the group's first start alone", "this node", k,
 			"group", s.K)

@@ -30,11 +30,11 @@ var (
 func (m *Member) Connected(number uint64) (greeting string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.upstream, m.link, m.serving = number, shard.Link(2*number+1), 0
-	link := m.link
+	m.upstream.number, m.upstream.link, m.upstream.epoch = number, shard.Link(2*number+1), 0
+	link := m.upstream.link
 	m.step(shard.Connected{Link: link})
 	s := m.node.Status(m.opt.Now())
-	if m.link != link || s.Self.Node == 0 {
+	if m.upstream.link != link || s.Self.Node == 0 {
 		return "", errNoMember
 	}
 	text := fmt.Sprintf("%s/%d/%d/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch(), m.opt.Group.Level,
@@ -50,13 +50,13 @@ func (m *Member) Answered(number uint64, stream string, full bool) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if number != m.upstream || m.link == 0 {
+	if number != m.upstream.number || m.upstream.link == 0 {
 		return errOldEpoch
 	}
-	m.serving = epoch
-	link := m.link
-	m.step(shard.Received{Message: shard.Message{Link: link, Body: shard.Resync{Epoch: epoch, Full: full, Log: shard.Log{History: epoch}}}})
-	if m.link != link || !m.node.Accepts(link) && !m.node.Loading(link) {
+	m.upstream.epoch = epoch
+	link := m.upstream.link
+	m.step(shard.Answered{Link: link, Epoch: epoch, Full: full})
+	if m.upstream.link != link || !m.node.Accepts(link) && !m.node.Loading(link) {
 		return errOldEpoch
 	}
 	return nil
@@ -66,10 +66,8 @@ func (m *Member) Answered(number uint64, stream string, full bool) error {
 func (m *Member) Loaded(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if number == m.upstream {
-		m.step(shard.Loaded{Link: m.link, End: uint64(m.log.End())})
-		m.stale = true // at level disk less is synced than Loaded says
-		m.step(shard.Tick{})
+	if number == m.upstream.number {
+		m.step(shard.Loaded{Link: m.upstream.link, End: uint64(m.log.End()), Synced: m.syncedTo()})
 	}
 }
 
@@ -78,8 +76,8 @@ func (m *Member) Stamped(number uint64, text string) {
 	epoch, s, ok := parseStamp(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if ok && number == m.upstream && epoch == m.serving {
-		m.step(shard.Streamed{Link: m.link, Stamp: s, End: uint64(m.log.End()), Synced: m.syncedTo()})
+	if ok && number == m.upstream.number && epoch == m.upstream.epoch {
+		m.step(shard.Streamed{Link: m.upstream.link, Stamp: s, End: uint64(m.log.End()), Synced: m.syncedTo()})
 	}
 }
 
@@ -87,16 +85,16 @@ func (m *Member) Stamped(number uint64, text string) {
 func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if number != m.upstream || m.link == 0 {
+	if number != m.upstream.number || m.upstream.link == 0 {
 		return "", false
 	}
-	m.sent = shard.Ack{}
-	m.stale = true // so that the node says what it acknowledges
+	m.upstream.ack = shard.Ack{}
+	m.mustPass = true // so that the node says what it acknowledges
 	m.step(shard.Tick{})
-	if m.sent.Epoch == 0 {
+	if m.upstream.ack.Epoch == 0 {
 		return "", false
 	}
-	text = strconv.FormatUint(m.sent.Offset, 10) + "/" + strconv.FormatInt(int64(m.sent.Sent), 10)
+	text = strconv.FormatUint(m.upstream.ack.Offset, 10) + "/" + strconv.FormatInt(int64(m.upstream.ack.Sent), 10)
 	if m.leaves.Load() {
 		text += leaves
 	}
@@ -108,8 +106,8 @@ func (m *Member) Closed(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.step(shard.Closed{Link: shard.Link(2*number + 1)})
-	if number == m.upstream {
-		m.link, m.upstream = 0, 0
+	if number == m.upstream.number {
+		m.upstream.link, m.upstream.number = 0, 0
 	}
 }
 
@@ -124,15 +122,16 @@ func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 	if m.removed(g.From.Node) {
 		return errRemoved
 	}
-	if err := m.fits(g.From.Node, has); err != nil {
+	if err := m.checkTerms(g.From.Node, has); err != nil {
 		return err
 	}
 	m.newest += 2
+	g.Link = m.newest
 	l := &peerLink{link: m.newest, from: g.From, epoch: m.role.epoch}
 	m.replicas[f], m.byLink[l.link] = l, f
 	refused := false
 	now := m.opt.Now()
-	out := m.node.Step(now, shard.Received{Message: shard.Message{Link: l.link, Body: g}})
+	out := m.node.Step(now, g)
 	for i, id := range out.Close {
 		if id == l.link {
 			refused = true
@@ -164,7 +163,7 @@ func (m *Member) forget(f *replication.Replica) {
 
 // terms are directives of a member on which its master's promise depends.
 type terms struct {
-	level directory.Level
+	level directory.SyncLevel
 	lease time.Duration
 }
 
@@ -172,24 +171,24 @@ func (t terms) String() string {
 	return fmt.Sprintf("sync-level %s and sync-lease %v", [...]string{"memory", "disk"}[t.level], t.lease)
 }
 
-// fits returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
+// checkTerms returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
 // raised on one node after another. A lease that is shorter is refused where one of the two is at level disk: the member promises for the
 // longer of the two, but a node at that level that restarts, and keeps its place, counts a promise of its own. mu is held.
-func (m *Member) fits(node directory.NodeID, has terms) error {
+func (m *Member) checkTerms(node directory.NodeID, has terms) error {
 	own := terms{m.opt.Group.Level, m.opt.Group.Lease}
 	var err error
 	if has.level < own.level || has.lease < own.lease && (own.level == directory.Disk || has.level == directory.Disk) {
 		err = fmt.Errorf("node %d has %v, which is less than its master's %v: want the same on all nodes", node, has, own)
 	}
-	if m.told[node] != has && has != own {
+	if m.warnedTerms[node] != has && has != own {
 		m.opt.Logger.Warn("a member has other directives than this master", "node", node, "member", has.String(), "master", own.String(),
 			"refused", err != nil)
 	}
-	m.told[node] = has
+	m.warnedTerms[node] = has
 	return err
 }
 
-func (m *Member) parseGreeting(text string) (g shard.Greeting, has terms, err error) {
+func (m *Member) parseGreeting(text string) (g shard.Greeted, has terms, err error) {
 	f := strings.Split(text, "/")
 	if len(f) != 7 || f[0] != m.opt.Group.Name {
 		return g, has, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
@@ -206,8 +205,8 @@ func (m *Member) parseGreeting(text string) (g shard.Greeting, has terms, err er
 	if n[3] > uint64(directory.Disk) {
 		return g, has, fmt.Errorf("a member greets with %q, of a sync-level that this version does not know", text)
 	}
-	g = shard.Greeting{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}
-	return g, terms{directory.Level(n[3]), time.Duration(n[4])}, nil
+	g = shard.Greeted{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}
+	return g, terms{directory.SyncLevel(n[3]), time.Duration(n[4])}, nil
 }
 
 // leaves ends the acknowledgements of a member that is about to stop.
@@ -226,7 +225,7 @@ func (m *Member) Acked(a replication.Ack) {
 			m.step(shard.Leaving{Member: l.from}) // before its acknowledgement, which may let it join
 		}
 		ack := shard.Ack{From: l.from, Epoch: l.epoch, Offset: to, Sent: shard.Time(at)}
-		m.step(shard.Received{Message: shard.Message{Link: l.link, Body: ack}})
+		m.step(shard.Acked{Link: l.link, Ack: ack})
 	}
 }
 

@@ -35,7 +35,7 @@ func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, level := range []directory.Level{directory.Memory, directory.Disk} {
+	for _, level := range []directory.SyncLevel{directory.Memory, directory.Disk} {
 		m := New(Options{Group: &settings.Settings{Level: level}, Now: func() time.Duration { return 0 }, Dir: dir,
 			Logger: slog.New(slog.DiscardHandler)})
 		m.save(directory.Member{Node: 2, Incarnation: 5})
@@ -136,7 +136,7 @@ func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 func TestAGreetingIsOfTheSameGroup(t *testing.T) {
 	m := &Member{opt: Options{Group: &settings.Settings{Name: "ebb", Secret: "s"}}}
 	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
-	want, has := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}, terms{directory.Disk, 9}
+	want, has := shard.Greeted{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}, terms{directory.Disk, 9}
 	if got, t2, err := m.parseGreeting(sealed("ebb/2/5/7/1/9")); err != nil || got != want || t2 != has {
 		t.Errorf("%+v, %v, %v, want %+v, %v", got, t2, err, want, has)
 	}
@@ -174,7 +174,7 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 		m := New(Options{Group: &settings.Settings{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		for range 3 { // each link
-			if err := m.fits(2, c.member); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
+			if err := m.checkTerms(2, c.member); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}

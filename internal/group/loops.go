@@ -40,7 +40,7 @@ func (m *Member) tick() {
 		case <-t.C:
 		case <-m.filesSynced:
 			m.mu.Lock()
-			m.awaits = false
+			m.awaitsSync = false
 			m.step(shard.Tick{})
 			m.mu.Unlock()
 			continue

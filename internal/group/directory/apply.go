@@ -43,7 +43,7 @@ type Command struct {
 	Incarnation    uint64
 	Process        uint64
 	K              int
-	Level          Level
+	Level          SyncLevel
 	Kept           bool
 	Drop           bool
 	AcceptLoss     bool
@@ -141,14 +141,14 @@ func (d *Directory) change(c Command, rule func(*Shard, Command) Refusal) Answer
 		return Answer{Refused: Unknown}
 	}
 	s := d.shards[at]
-	if (s.Epoch != c.Epoch || s.Version != c.Version) && !d.faults.NoCompare {
+	if !d.agrees(s, c) {
 		return Answer{Refused: Stale, Shards: d.named(c)}
 	}
 	refused := rule(&s, c)
 	if refused != 0 {
 		s = d.shards[at]
 	}
-	if refused == 0 || !d.faults.SilentRefusal {
+	if refused == 0 || d.refusalsCount() {
 		s.Version++
 	}
 	d.shards[at] = s
@@ -157,20 +157,18 @@ func (d *Directory) change(c Command, rule func(*Shard, Command) Refusal) Answer
 
 func (d *Directory) expand(s *Shard, c Command) Refusal {
 	n, ok := d.Node(c.Node)
-	if ok && d.faults.ExpandAny {
-		c.Incarnation = n.Incarnation
-	}
+	m := d.added(n, c)
 	switch {
 	case !ok:
 		return Unknown
 	case !n.Data:
 		return NoData
-	case !d.present(c.Member()):
+	case !d.present(m):
 		return OldMember
-	case s.In(c.Member()):
+	case s.In(m):
 		return AlreadyInSync
 	}
-	s.InSync = s.with(c.Member())
+	s.InSync = s.with(m)
 	return 0
 }
 
@@ -180,7 +178,7 @@ func (d *Directory) shrink(s *Shard, c Command) Refusal {
 		return NotInSync
 	case c.Node == s.Master.Node:
 		return IsMaster
-	case !s.Enough(len(s.InSync)-1) && !d.faults.ShrinkBelow:
+	case !d.suffice(s, len(s.InSync)-1):
 		return TooFew
 	}
 	s.InSync = s.without(c.Node)
@@ -188,11 +186,7 @@ func (d *Directory) shrink(s *Shard, c Command) Refusal {
 }
 
 func (d *Directory) promote(s *Shard, c Command) Refusal {
-	m, ok := s.Member(c.Node)
-	if !ok && d.faults.PromoteOutside {
-		n, known := d.Node(c.Node)
-		m, ok = Member{n.ID, n.Incarnation}, known && n.Data
-	}
+	m, ok := d.candidate(s, c.Node)
 	if !ok {
 		return NotInSync
 	}
@@ -284,7 +278,7 @@ func (d *Directory) register(c Command) Refusal {
 	}
 	n := &d.nodes[at]
 	switch kept := c.Kept && c.Level == Disk; {
-	case c.Incarnation < n.Incarnation && !d.faults.LateRegister:
+	case d.isLate(*n, c):
 		return OldMember
 	case c.Incarnation == n.Incarnation && c.Process != n.Process && !kept:
 		return OldMember

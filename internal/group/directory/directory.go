@@ -31,12 +31,12 @@ type NodeID uint32
 // ShardID names a shard.
 type ShardID uint32
 
-// Level says where a member has what it acknowledges.
-type Level uint8
+// SyncLevel says where a member has what it acknowledges.
+type SyncLevel uint8
 
 // The levels. Memory: a restart loses the data, as far as the group is concerned. Disk: all is synced before it is acknowledged.
 const (
-	Memory Level = iota
+	Memory SyncLevel = iota
 	Disk
 )
 
@@ -57,7 +57,7 @@ type Node struct {
 	Address     string // of the group's port
 	Voter       bool   // takes part in raft
 	Data        bool   // can be a member of a shard; a witness cannot
-	Level       Level
+	Level       SyncLevel
 }
 
 // Shard says who is in charge of a part of the data.

@@ -301,7 +301,7 @@ func command() *rapid.Generator[Command] {
 		small := rapid.Uint64Range(0, 4)
 		c := Command{Kind: Kind(rapid.IntRange(1, int(Recover)).Draw(t, "kind")), Shard: ShardID(rapid.IntRange(1, 2).Draw(t, "shard")),
 			Node: NodeID(small.Draw(t, "node")), Incarnation: small.Draw(t, "incarnation"), Process: small.Draw(t, "process"),
-			K: rapid.IntRange(0, 2).Draw(t, "k"), Level: Level(rapid.IntRange(0, 1).Draw(t, "level")),
+			K: rapid.IntRange(0, 2).Draw(t, "k"), Level: SyncLevel(rapid.IntRange(0, 1).Draw(t, "level")),
 			Voter: rapid.Bool().Draw(t, "voter"), Data: rapid.IntRange(0, 4).Draw(t, "data") > 0, Kept: rapid.Bool().Draw(t, "kept"),
 			Drop: rapid.Bool().Draw(t, "drop"), AcceptLoss: rapid.Bool().Draw(t, "loss"), Address: rapid.StringN(0, 3, 9).Draw(t, "address")}
 		for range rapid.IntRange(0, 2).Draw(t, "members") {

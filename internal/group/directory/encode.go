@@ -85,7 +85,7 @@ func DecodeCommand(b []byte) (Command, error) {
 	r := reader{what: "the command", rest: b[1:]}
 	c := Command{Kind: Kind(r.number(uint64(Recover))), Shard: ShardID(r.number(1<<32 - 1)), Epoch: r.number(most), Version: r.number(most),
 		Node: NodeID(r.number(1<<32 - 1)), Incarnation: r.number(most), Process: r.number(most), K: int(r.number(maxCount)),
-		Level: Level(r.number(uint64(Disk)))}
+		Level: SyncLevel(r.number(uint64(Disk)))}
 	r.flags(&c.Voter, &c.Data, &c.Kept, &c.Drop, &c.AcceptLoss)
 	c.Address, c.Members = r.text(), r.members()
 	if err := r.end(); err != nil {
@@ -227,7 +227,7 @@ func (r *reader) members() (all []Member) {
 func (r *reader) node() Node {
 	n := Node{ID: NodeID(r.number(1<<32 - 1)), Incarnation: r.number(most), Process: r.number(most)}
 	r.flags(&n.Voter, &n.Data)
-	n.Level = Level(r.number(uint64(Disk)))
+	n.Level = SyncLevel(r.number(uint64(Disk)))
 	n.Address = r.text()
 	return n
 }

@@ -40,8 +40,8 @@ type Settings struct {
 	Self     Node
 	Sentinel int // the port of Sentinel's protocol; 0: none
 
-	K     int             // min-sync-replicas, for the first start of the group
-	Level directory.Level // sync-level
+	K     int                 // min-sync-replicas, for the first start of the group
+	Level directory.SyncLevel // sync-level
 
 	Timeout  time.Duration // group-timeout: of a silent master
 	Lease    time.Duration // sync-lease

@@ -24,14 +24,32 @@ type Applied struct{ Shard directory.Shard }
 // Appended says how far the log goes now: by writes of this node as master, or because something was synced.
 type Appended struct{ End, Synced uint64 }
 
-// Connected says that a link to Leader is open. The node sends its Greeting.
+// Connected says that a link to the node's Master is open. The caller greets the master with the node's member and its Epoch.
 type Connected struct{ Link Link }
 
 // Closed says that a link has ended.
 type Closed struct{ Link Link }
 
-// Received is a message of another node.
-type Received struct{ Message }
+// Greeted says that a replica has greeted this node. The node is to be its master, or closes the link.
+type Greeted struct {
+	Link  Link
+	From  directory.Member
+	Epoch uint64 // the highest that the replica knows
+}
+
+// Answered says that a master has answered the greeting of this replica. The stream goes on from the end of the replica's log, or, if it is
+// Full, all data comes first. The two ends have decided that by their logs (PSYNC).
+type Answered struct {
+	Link  Link
+	Epoch uint64 // of the master
+	Full  bool
+}
+
+// Acked is an acknowledgement of a replica.
+type Acked struct {
+	Link Link
+	Ack
+}
 
 // Streamed says that a part of the master's stream, or a heartbeat, has arrived on a link that Accepts it, and that it is applied.
 type Streamed struct {
@@ -40,11 +58,11 @@ type Streamed struct {
 	End, Synced uint64 // of the log, afterwards
 }
 
-// Loaded says that a full resynchronisation is complete: at level disk it is synced, and it has replaced the old data in one
-// step. Until then the old data is there, and survives the end of the link.
+// Loaded says that a full resynchronisation is complete, and has replaced the old data in one step. Until then the old data is there, and
+// survives the end of the link.
 type Loaded struct {
-	Link Link
-	End  uint64
+	Link        Link
+	End, Synced uint64 // of the log, afterwards
 }
 
 // Leaving says that a member is about to stop. Its master takes it out of the in-sync set at once, if k+1 fresh ones remain, and does not
@@ -57,28 +75,12 @@ type HandOver struct{ To directory.NodeID }
 // Tick says that time has passed.
 type Tick struct{}
 
-// Greeting is a replica's first message on a link.
-type Greeting struct {
-	From  directory.Member
-	Epoch uint64 // the highest that it knows
-	Log   Log
-}
-
-// Resync is the master's answer to a Greeting: what comes next on the link. The caller that sends it may make it Full, if it no longer
-// has the stream from the end of the replica's log on.
-type Resync struct {
-	Epoch uint64
-	Full  bool // all data comes first, and replaces what the replica has; otherwise the stream from the end of its log on
-	Log   Log  // of the master
-	Stamp Stamp
-}
-
 // Ack is a replica's acknowledgement.
 type Ack struct {
 	From   directory.Member
 	Epoch  uint64 // of the master whose stream it acknowledges
 	Offset uint64 // applied, or at level disk synced, up to here
-	Sent   Time   // of the newest stamp that it has received: the master's clock
+	Sent   Time   // of the newest stamp that it has received: the master's clock; 0 before the first
 }
 
 // Stamp goes with each part of the stream and each heartbeat, of which one is due each Lease/4.

@@ -38,13 +38,10 @@ type peer struct {
 	leaves Time   // when it said that it is about to stop
 }
 
-// take makes the node the master of the epoch of the state that it has. It begins a history.
+// take makes the node the master of the epoch of the state that it has. The caller begins a history with each epoch.
 func (n *Node) take(now Time) {
 	n.drop()
 	n.master = &master{epoch: n.shard.Epoch, began: now, floor: n.log.End, leaseFrom: never}
-	if n.log.History != n.shard.Epoch {
-		n.log.Before, n.log.Until, n.log.History = n.log.History, n.log.End, n.shard.Epoch
-	}
 }
 
 // lead does what a master does at each step.
@@ -53,11 +50,8 @@ func (n *Node) lead(now Time) {
 	if m == nil {
 		return
 	}
-	if !m.serving && (now >= n.promise || n.faults.IgnorePromise) {
-		m.serving, m.began = true, now
-		if n.faults.NoFloor {
-			m.committed = m.floor
-		}
+	if !m.serving && n.isFree(now) {
+		m.serving, m.began, m.committed = true, now, n.committedAtFirst()
 	}
 	if !m.serving {
 		return
@@ -66,35 +60,30 @@ func (n *Node) lead(now Time) {
 	n.propose(now)
 }
 
-// greeted answers a replica's greeting. It refuses one that knows a higher epoch, which a state of the directory will bring here too,
+// greeted takes a replica's greeting. It refuses one that knows a higher epoch, which a state of the directory will bring here too,
 // and an older incarnation.
-func (n *Node) greeted(now Time, id Link, g Greeting) {
+func (n *Node) greeted(g Greeted) {
 	m := n.master
-	if m == nil || g.Epoch > n.epoch && !n.faults.AnyEpoch || g.From.Node == n.self.Node || !n.meet(g.From) {
-		n.out.Close = append(n.out.Close, id)
+	if m == nil || n.isLater(g.Epoch) || g.From.Node == n.self.Node || !n.note(g.From) {
+		n.out.Close = append(n.out.Close, g.Link)
 		return
 	}
-	if p := m.peer(g.From.Node); p.link != id {
+	if p := m.peer(g.From.Node); p.link != g.Link {
 		if p.link != 0 {
 			n.out.Close = append(n.out.Close, p.link)
 		}
-		p.link, p.leaves = id, never
+		p.link, p.leaves = g.Link, never
 	}
-	full := !n.log.follows(g.Log)
-	if n.faults.ByOffset {
-		full = g.Log.End > n.log.End
-	}
-	n.out.Send = append(n.out.Send, Message{id, Resync{Epoch: m.epoch, Full: full, Log: n.log, Stamp: n.Stamp(now)}})
 }
 
-// meet notes a member that has sent something, and reports whether it is of the newest incarnation of its node.
-func (n *Node) meet(from directory.Member) bool {
+// note makes a member a peer, and reports whether it is of the newest incarnation of its node that has sent something.
+func (n *Node) note(from directory.Member) bool {
 	m := n.master
 	at, ok := slices.BinarySearchFunc(m.peers, from.Node, func(p peer, id directory.NodeID) int { return cmp.Compare(p.member.Node, id) })
 	switch {
 	case !ok:
 		m.peers = slices.Insert(m.peers, at, peer{})
-	case n.faults.AnyIncarnation:
+	case n.inheritsAcks():
 		m.peers[at].member = from
 		return true
 	case m.peers[at].member.Incarnation > from.Incarnation:
@@ -125,12 +114,12 @@ func (m *master) leaving(now Time, member directory.Member) {
 
 // stays reports whether a member has not said within Lag that it is about to stop.
 func (n *Node) stays(now Time, member directory.Member) bool {
-	p := n.of(member)
+	p := n.peerOf(member)
 	return p == nil || now-p.leaves > n.conf.Lag
 }
 
-// of returns what is known of a member, or nil.
-func (n *Node) of(m directory.Member) *peer {
+// peerOf returns what is known of a member, or nil.
+func (n *Node) peerOf(m directory.Member) *peer {
 	p := n.master.peer(m.Node)
 	if p == nil || p.member != m {
 		return nil
@@ -158,16 +147,16 @@ func (m *master) closed(id Link) {
 
 // acknowledged takes an acknowledgement, of this epoch and of the newest incarnation of its node only. One of what was not sent yet
 // is none, and its link ends.
-func (n *Node) acknowledged(now Time, id Link, a Ack) {
+func (n *Node) acknowledged(now Time, a Acked) {
 	m := n.master
-	if m == nil || a.Epoch != m.epoch && !n.faults.OldAck {
+	if m == nil || !n.counts(a.Ack) {
 		return
 	}
 	if a.Epoch == m.epoch && (a.Offset > n.log.End || a.Sent > now) {
-		n.out.Close = append(n.out.Close, id)
+		n.out.Close = append(n.out.Close, a.Link)
 		return
 	}
-	if !n.meet(a.From) {
+	if !n.note(a.From) {
 		return
 	}
 	p := m.peer(a.From.Node)
@@ -177,9 +166,9 @@ func (n *Node) acknowledged(now Time, id Link, a Ack) {
 		p.caught = max(p.caught, p.heard)
 	}
 	p.heard, p.ended = now, n.log.End
-	p.acked, p.sent = max(p.acked, a.Offset), max(p.sent, a.Sent)
-	if n.faults.LeaseFromArrival {
-		p.sent = now
+	p.acked = max(p.acked, a.Offset)
+	if a.Sent != 0 {
+		p.sent = max(p.sent, n.leaseStart(now, a.Ack))
 	}
 }
 
@@ -189,9 +178,9 @@ func (n *Node) counted() []directory.Member {
 	all, c := n.shard.InSync, n.master.proposal
 	switch {
 	case c == nil:
-	case c.Kind == directory.Expand && !n.shard.In(c.Member()) && !n.faults.AddLate:
+	case c.Kind == directory.Expand && !n.shard.In(c.Member()) && n.countsAddition():
 		all = append(slices.Clone(all), c.Member())
-	case c.Kind == directory.Shrink && n.faults.RemoveEarly:
+	case c.Kind == directory.Shrink && !n.countsRemoval():
 		all = slices.DeleteFunc(slices.Clone(all), func(m directory.Member) bool { return m == c.Member() })
 	}
 	return all
@@ -201,7 +190,7 @@ func (n *Node) counted() []directory.Member {
 // it is while fewer than k+1 members are in sync, and while this node itself is not.
 func (n *Node) commit() {
 	m := n.master
-	if n.shard.Epoch != m.epoch || !n.shard.In(n.self) || !n.shard.Enough(len(n.shard.InSync)) && !n.faults.CommitBelow {
+	if n.shard.Epoch != m.epoch || !n.shard.In(n.self) || !n.mayCommit() {
 		return
 	}
 	least := n.durable()
@@ -209,7 +198,7 @@ func (n *Node) commit() {
 		if other.Node == n.self.Node {
 			continue
 		}
-		p := n.of(other)
+		p := n.peerOf(other)
 		if p == nil {
 			return
 		}
@@ -222,18 +211,14 @@ func (n *Node) commit() {
 // what the member has acknowledged. The clocks of two nodes differ in rate, so this node counts 2 % less.
 func (n *Node) lease(now Time) bool {
 	m := n.master
-	if n.shard.Epoch != m.epoch || m.released && !n.faults.LeaseKept || !n.shard.In(n.self) {
+	if n.shard.Epoch != m.epoch || n.gaveUpLease() || !n.shard.In(n.self) {
 		return false
 	}
-	members := n.counted()
-	if n.faults.LeaseWithoutAddition {
-		members = n.shard.InSync
-	}
-	for _, other := range members {
+	for _, other := range n.promisers() {
 		if other.Node == n.self.Node {
 			continue
 		}
-		p := n.of(other)
+		p := n.peerOf(other)
 		if p == nil || p.sent == never || p.sent <= m.leaseFrom || now >= p.sent+n.conf.Lease*leaseShare/100 {
 			return false
 		}
@@ -252,7 +237,7 @@ func (n *Node) isFresh(now Time, member directory.Member) bool {
 		return member == n.self
 	}
 	caught := n.master.began
-	if p := n.of(member); p != nil {
+	if p := n.peerOf(member); p != nil {
 		caught = max(caught, p.caught)
 	}
 	return now-caught <= n.conf.Lag

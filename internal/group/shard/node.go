@@ -1,8 +1,8 @@
 // Package shard has the rules of a node as the master or as a replica of a shard: which offset is committed, when reads may be
 // answered, whom to acknowledge to, and what to propose to the directory.
 //
-//	answers and states of the directory ─┐          ┌─▶ messages     Greeting, Resync, Ack
-//	messages of other nodes ─────────────┼─▶ Step ──┼─▶ a proposal   Expand, Shrink, Promote
+//	answers and states of the directory ─┐          ┌─▶ an acknowledgement, links to close
+//	greetings, acknowledgements, stamps ─┼─▶ Step ──┼─▶ a proposal   Expand, Shrink, Promote
 //	the log grew or was synced, Tick ────┘          └─▶ gates        what may be answered, whether it writes
 //
 // A Node is a state machine: it reads no clock and moves no byte of the log. The caller (internal/group) has the links,
@@ -37,27 +37,18 @@ type Time = time.Duration
 // never is before all instants.
 const never Time = -1 << 62
 
-// Log says what a node's log holds. Offsets count from the beginning of the replication stream.
+// Log says how far a node's log goes. Offsets count from the beginning of the replication stream. Which history the log is of is not known
+// here: the two ends of a link compare histories (PSYNC), and Answered says what came of it.
 type Log struct {
 	End    uint64 // all before it is applied
 	Synced uint64 // all before it is on disk; at most End
-	// History is the epoch whose master wrote the end of the log: the replication id, of which there is one an epoch. The
-	// log is the first End bytes of that history.
-	History uint64
-	// Before is the history before, which is the same up to Until.
-	Before, Until uint64
-}
-
-// follows reports whether another log is the beginning of this one, so that the rest of this one can be sent.
-func (l Log) follows(other Log) bool {
-	return other.End <= l.End && (other.History == l.History || other.History == l.Before && other.End <= l.Until)
 }
 
 // Config are a node's constants.
 type Config struct {
-	Level directory.Level // what it acknowledges: what it has applied, or what it has synced
-	Lease time.Duration   // how long a replica that acknowledged does not serve as master (sync-lease)
-	Lag   time.Duration   // how long a member may be behind before it leaves the in-sync set (sync-lag)
+	Level directory.SyncLevel // what it acknowledges: what it has applied, or what it has synced
+	Lease time.Duration       // how long a replica that acknowledged does not serve as master (sync-lease)
+	Lag   time.Duration       // how long a member may be behind before it leaves the in-sync set (sync-lag)
 }
 
 // leaseShare is the part of Lease for which a master counts on a promise, in percent: the rates of two clocks differ by less than 2 %.
@@ -91,15 +82,8 @@ func New(now Time, c Config, l Log) *Node {
 // Output is the work for the caller after a Step, in the order of the fields. The slices are the caller's.
 type Output struct {
 	Close   []Link             // links that the caller closes
-	Send    []Message          // messages to send
-	Load    bool               // a full resynchronisation begins on the link to the master; when it is complete, the caller passes Loaded
+	Ack     *Ack               // the acknowledgement to send on the link to the master
 	Propose *directory.Command // a proposal to send to the directory, perhaps again
-}
-
-// Message is a message from one node to another on a link.
-type Message struct {
-	Link Link
-	Body any // Greeting, Resync or Ack
 }
 
 // Gates say what a node may do now.
@@ -134,8 +118,12 @@ func (n *Node) Step(now Time, e Event) Output {
 		n.connect(e.Link)
 	case Closed:
 		n.closed(e.Link)
-	case Received:
-		n.receive(now, e)
+	case Greeted:
+		n.greeted(e)
+	case Acked:
+		n.acknowledged(now, e)
+	case Answered:
+		n.answered(now, e)
 	case Streamed:
 		n.streamed(now, e)
 	case Loaded:
@@ -161,7 +149,7 @@ func (n *Node) start(now Time, e Event) {
 		n.log.End, n.log.Synced = e.End, e.Synced
 	case Connected:
 		n.out.Close = append(n.out.Close, e.Link)
-	case Received:
+	case Greeted:
 		n.out.Close = append(n.out.Close, e.Link)
 	}
 }
@@ -186,7 +174,7 @@ func (n *Node) apply(now Time, s directory.Shard) {
 	if m := n.master; m != nil && m.proposal != nil && s.Version > m.proposal.Version {
 		n.over(now)
 	}
-	if s.Master == n.self && s.Epoch == n.epoch && n.master == nil && (s.Epoch > n.since || n.faults.OldEpoch) {
+	if s.Master == n.self && s.Epoch == n.epoch && n.master == nil && n.mayLead(s.Epoch) {
 		n.take(now)
 	}
 }
@@ -197,7 +185,7 @@ func (n *Node) learn(epoch uint64) {
 		return
 	}
 	n.epoch = epoch
-	if n.link.epoch != 0 && !n.current() {
+	if n.link.epoch != 0 && !n.isNewest(n.link.epoch) {
 		n.drop()
 	}
 	if n.master != nil {
@@ -228,8 +216,8 @@ func (n *Node) Gates(now Time) Gates {
 	return g
 }
 
-// Log returns what the node's log holds. When the node becomes master, it begins a new history.
-func (n *Node) Log() Log { return n.log }
+// Self returns the node's member; 0 before it is registered.
+func (n *Node) Self() directory.Member { return n.self }
 
 // Shard returns the newest state that the node has applied.
 func (n *Node) Shard() directory.Shard { return n.shard }
@@ -245,9 +233,9 @@ func (n *Node) Proposal() *directory.Command {
 	return n.master.proposal
 }
 
-// Leader returns the node to which this one connects: the master of the state that it has. It returns 0 if that is this node, if
+// Master returns the node to which this one connects: the master of the state that it has. It returns 0 if that is this node, if
 // this node is master itself, and before it is registered.
-func (n *Node) Leader() directory.NodeID {
+func (n *Node) Master() directory.NodeID {
 	if !n.registered || n.master != nil || n.shard.Master.Node == n.self.Node {
 		return 0
 	}

@@ -9,10 +9,10 @@ func (n *Node) propose(now Time) {
 	if n.shard.Epoch != m.epoch {
 		return
 	}
-	if m.proposal != nil && n.faults.GiveUpByTime && now-m.proposed > n.conf.Lag/2 {
+	if n.givesUp(now) {
 		n.over(now)
 	}
-	if m.proposal != nil && !n.faults.TwoProposals {
+	if n.inFlight() {
 		if now-m.sent >= n.conf.Lease/retry {
 			n.send(now)
 		}
@@ -50,7 +50,7 @@ func (n *Node) mayShrink(now Time, without directory.Member) bool {
 	if n.isFresh(now, without) {
 		rest--
 	}
-	return without.Node != n.self.Node && (n.shard.Enough(rest) || n.faults.ShrinkBelow)
+	return without.Node != n.self.Node && n.suffice(rest)
 }
 
 // holdsAll reports whether a node has acknowledged all that was acknowledged to clients in any epoch, and keeps up.
@@ -100,7 +100,7 @@ func (n *Node) handOver(e HandOver) {
 func (n *Node) proposeHandOver(now Time) {
 	m := n.master
 	to, in := n.shard.Member(m.handOver)
-	p := n.of(to)
+	p := n.peerOf(to)
 	if !in || p == nil || !n.isFresh(now, to) {
 		m.handOver = 0
 		return

@@ -3,10 +3,9 @@ package shard
 // link is a replica's connection to its master.
 type link struct {
 	id      Link
-	epoch   uint64 // of the master, by its Resync; 0 before
+	epoch   uint64 // of the master, by its answer; 0 before
 	loading bool   // a full resynchronisation is not complete
 	ready   bool   // the resynchronisation is finished: what arrives is acknowledged
-	next    Log    // of the data that is being loaded
 	stamp   Stamp  // the newest
 }
 
@@ -18,7 +17,6 @@ func (n *Node) connect(id Link) {
 	}
 	n.drop()
 	n.link = link{id: id}
-	n.out.Send = append(n.out.Send, Message{id, Greeting{From: n.self, Epoch: n.epoch, Log: n.log}})
 }
 
 // drop closes the link to the master.
@@ -38,49 +36,20 @@ func (n *Node) closed(id Link) {
 	}
 }
 
-// receive takes a message of another node.
-func (n *Node) receive(now Time, e Received) {
-	switch body := e.Body.(type) {
-	case Greeting:
-		n.greeted(now, e.Link, body)
-	case Ack:
-		n.acknowledged(now, e.Link, body)
-	case Resync:
-		if n.link.id == e.Link {
-			n.resync(now, body)
-		}
+// answered takes the master's answer. A master of an older epoch is refused: it was replaced, and needs the acknowledgement of this node or
+// of another one that knows. One of a later epoch is refused until a state of the directory has come here that names it: what a peer says
+// raises no epoch.
+func (n *Node) answered(now Time, e Answered) {
+	if n.link.id != e.Link {
+		return
 	}
-}
-
-// resync begins what the master has answered. A master of an older epoch is refused: it was replaced, and needs the
-// acknowledgement of this node or of another one that knows. One of a later epoch is refused until a state of the directory has
-// come here that names it: what a peer says raises no epoch.
-func (n *Node) resync(now Time, r Resync) {
-	if r.Epoch != n.epoch && !n.faults.AnyEpoch {
+	if !n.isNewest(e.Epoch) {
 		n.drop()
 		return
 	}
-	n.link.epoch, n.link.next = r.Epoch, r.Log
-	n.pledge(now, r.Stamp)
-	if r.Full {
-		n.link.loading, n.out.Load = true, true
-		if n.faults.AckEarly {
-			n.link.ready = true
-			n.acknowledge()
-		}
-		return
-	}
-	n.adopt(r.Log)
-	n.link.ready = true
+	n.link.epoch, n.link.loading, n.link.ready = e.Epoch, e.Full, !e.Full || n.acksWhileLoading()
+	n.pledge(now, Stamp{})
 	n.acknowledge()
-}
-
-// adopt makes the log a beginning of the master's history.
-func (n *Node) adopt(master Log) {
-	if n.log.History != master.History {
-		n.log.Before, n.log.Until = n.log.History, n.log.End
-	}
-	n.log.History = master.History
 }
 
 // loaded ends a full resynchronisation.
@@ -88,18 +57,14 @@ func (n *Node) loaded(e Loaded) {
 	if n.link.id != e.Link || !n.link.loading {
 		return
 	}
-	n.log = n.link.next
-	n.log.End, n.log.Synced = e.End, e.End
+	n.log = Log{End: e.End, Synced: e.Synced}
 	n.link.loading, n.link.ready = false, true
 	n.acknowledge()
 }
 
-// current reports whether the link is of the newest epoch that the node knows.
-func (n *Node) current() bool { return n.link.epoch == n.epoch || n.faults.AnyEpoch }
-
 // Accepts reports whether what arrives on a link may be applied. The caller asks before it applies it.
 func (n *Node) Accepts(id Link) bool {
-	return n.master == nil && id != 0 && n.link.id == id && n.link.ready && !n.link.loading && n.current()
+	return n.master == nil && id != 0 && n.link.id == id && n.link.ready && !n.link.loading && n.isNewest(n.link.epoch)
 }
 
 // Loading reports whether a link is the one on which a full resynchronisation is under way.
@@ -128,8 +93,8 @@ func (n *Node) pledge(now Time, s Stamp) {
 
 // acknowledge tells the master how far this node is, once the resynchronisation of the link is finished.
 func (n *Node) acknowledge() {
-	if n.master != nil || !n.link.ready || !n.current() {
+	if n.master != nil || !n.link.ready || !n.isNewest(n.link.epoch) {
 		return
 	}
-	n.out.Send = append(n.out.Send, Message{n.link.id, Ack{From: n.self, Epoch: n.link.epoch, Offset: n.durable(), Sent: n.link.stamp.Sent}})
+	n.out.Ack = &Ack{From: n.self, Epoch: n.link.epoch, Offset: n.durable(), Sent: n.link.stamp.Sent}
 }

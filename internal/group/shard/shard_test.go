@@ -35,7 +35,7 @@ type tester struct {
 }
 
 // begin returns a registered node that has started at 0 with a log, in the state s0.
-func begin(t *testing.T, self directory.Member, level directory.Level, l Log, s0 directory.Shard) *tester {
+func begin(t *testing.T, self directory.Member, level directory.SyncLevel, l Log, s0 directory.Shard) *tester {
 	t.Helper()
 	n := &tester{t, New(0, Config{Level: level, Lease: sec, Lag: sec}, l), 0}
 	n.step(Registered{self, s0})
@@ -67,7 +67,7 @@ func (n *tester) write(end uint64) { n.step(Appended{End: end, Synced: end}) }
 
 // ack delivers an acknowledgement of what the master sent just now.
 func (n *tester) ack(from directory.Member, epoch, offset uint64) Output {
-	return n.step(Received{Message{1, Ack{From: from, Epoch: epoch, Offset: offset, Sent: n.now}}})
+	return n.step(Acked{1, Ack{From: from, Epoch: epoch, Offset: offset, Sent: n.now}})
 }
 
 // committed fails the test unless the offset is the wanted one.
@@ -98,17 +98,13 @@ func (n *tester) proposal(out Output, kind directory.Kind, m directory.Member) {
 	}
 }
 
-// sent returns the only message of an output.
-func sent[T any](t *testing.T, out Output) T {
+// acked returns the acknowledgement of an output.
+func acked(t *testing.T, out Output) Ack {
 	t.Helper()
-	if len(out.Send) != 1 {
-		t.Fatalf("%d messages were sent, want one: %+v", len(out.Send), out)
+	if out.Ack == nil {
+		t.Fatalf("it acknowledges nothing: %+v", out)
 	}
-	body, ok := out.Send[0].Body.(T)
-	if !ok {
-		t.Fatalf("%T was sent", out.Send[0].Body)
-	}
-	return body
+	return *out.Ack
 }
 
 func TestWhatAllMembersAcknowledgedIsCommitted(t *testing.T) {
@@ -197,7 +193,7 @@ func TestAMemberThatLeavesIsNotAddedUntilItGreetsAgainOrLagIsOver(t *testing.T) 
 		n.proposal(n.step(Applied{state(1, 2, 1, one, one, two)}), 0, three)
 		n.proposal(n.ack(three, 1, 5), 0, three)
 		if greets {
-			n.proposal(n.step(Received{Message{2, Greeting{From: three, Epoch: 1}}}), directory.Expand, three)
+			n.proposal(n.step(Greeted{2, three, 1}), directory.Expand, three)
 			continue
 		}
 		n.now += sec
@@ -277,7 +273,7 @@ func TestTheLeaseIsCountedFromTheSending(t *testing.T) {
 	n.leased(false)
 	s := n.Stamp(n.now)
 	n.at(n.now + 300*ms)
-	n.step(Received{Message{1, Ack{From: two, Epoch: 1, Sent: s.Sent}}})
+	n.step(Acked{1, Ack{From: two, Epoch: 1, Sent: s.Sent}})
 	n.leased(true)
 	n.at(s.Sent + 979*ms)
 	n.leased(true)
@@ -301,7 +297,7 @@ func TestAPromotedNodeWaitsForItsPromise(t *testing.T) {
 	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
 	n.now = 2 * sec
 	n.step(Connected{1})
-	n.step(Received{Message{1, Resync{Epoch: 1, Log: Log{History: 1}}}})
+	n.step(Answered{1, 1, false})
 	n.now += 100 * ms
 	n.step(Streamed{Link: 1, Stamp: Stamp{Sent: 77 * sec}, End: 3, Synced: 3})
 	n.step(Applied{state(2, 2, 1, two, one, two)})
@@ -319,7 +315,7 @@ func TestAPromotedNodeWaitsForItsPromise(t *testing.T) {
 func TestAPromiseHoldsForTheLeaseOfTheMaster(t *testing.T) {
 	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
 	n.step(Connected{9})
-	n.step(Received{Message{9, Resync{Epoch: 1}}})
+	n.step(Answered{9, 1, false})
 	n.step(Streamed{Link: 9, Stamp: Stamp{Sent: 5, Lease: 10 * sec}})
 	n.step(Applied{state(2, 2, 1, two, one, two)})
 	n.at(10*sec - 1)
@@ -347,17 +343,14 @@ func TestARestartedNodeCountsAPromise(t *testing.T) {
 
 func TestARestartedMasterDoesNotGoOnInItsEpoch(t *testing.T) {
 	s := state(3, 7, 0, one, one)
-	n := begin(t, one, directory.Disk, Log{End: 4, Synced: 4, History: 3}, s)
+	n := begin(t, one, directory.Disk, Log{End: 4, Synced: 4}, s)
 	n.at(5 * sec)
-	if g := n.Gates(n.now); g.Epoch != 0 || n.Leader() != 0 {
+	if g := n.Gates(n.now); g.Epoch != 0 || n.Master() != 0 {
 		t.Fatalf("after a restart the gates are %+v", g)
 	}
 	n.step(Applied{state(4, 8, 0, one, one)})
 	if g := n.Gates(n.now); g.Epoch != 4 || !g.Serving {
 		t.Errorf("after a Promote the gates are %+v", g)
-	}
-	if l := n.Log(); l != (Log{End: 4, Synced: 4, History: 4, Before: 3, Until: 4}) {
-		t.Errorf("its log is %+v", l)
 	}
 }
 
@@ -372,9 +365,9 @@ func TestAPromoteNamesAnIncarnation(t *testing.T) {
 
 func TestANodeDoesNothingBeforeItIsRegistered(t *testing.T) {
 	n := &tester{t, New(0, Config{Lease: sec, Lag: sec}, Log{}), 5 * sec}
-	events := []Event{Tick{}, Applied{state(1, 1, 0, one, one)}, Connected{1}, Received{Message{2, Greeting{From: two}}}, HandOver{2}}
+	events := []Event{Tick{}, Applied{state(1, 1, 0, one, one)}, Connected{1}, Greeted{2, two, 0}, HandOver{2}}
 	for _, e := range events {
-		if out := n.step(e); out.Send != nil || out.Propose != nil || n.Gates(n.now) != (Gates{}) || n.Leader() != 0 {
+		if out := n.step(e); out.Ack != nil || out.Propose != nil || n.Gates(n.now) != (Gates{}) || n.Master() != 0 {
 			t.Errorf("%T: %+v, %+v", e, out, n.Gates(n.now))
 		}
 	}
@@ -384,50 +377,47 @@ func TestANodeDoesNothingBeforeItIsRegistered(t *testing.T) {
 }
 
 func TestAReplicaFollowsAndAcknowledges(t *testing.T) {
-	n := begin(t, two, directory.Disk, Log{End: 4, Synced: 4, History: 1}, state(1, 1, 1, one, one, two))
-	if n.Leader() != 1 {
-		t.Fatalf("it connects to node %d", n.Leader())
+	n := begin(t, two, directory.Disk, Log{End: 4, Synced: 4}, state(1, 1, 1, one, one, two))
+	if n.Master() != 1 {
+		t.Fatalf("it connects to node %d", n.Master())
 	}
-	if g := sent[Greeting](t, n.step(Connected{9})); g != (Greeting{two, 1, n.Log()}) {
-		t.Errorf("the greeting is %+v", g)
+	if n.step(Connected{9}); n.Accepts(9) || n.Self() != two || n.Epoch() != 1 {
+		t.Errorf("it takes a stream before the answer, or greets as %v with epoch %d", n.Self(), n.Epoch())
 	}
-	if n.Accepts(9) {
-		t.Error("it takes a stream before the Resync")
-	}
-	a := sent[Ack](t, n.step(Received{Message{9, Resync{Epoch: 1, Log: Log{End: 6, History: 1}, Stamp: Stamp{Sent: 40}}}}))
-	if a != (Ack{two, 1, 4, 40}) || !n.Accepts(9) {
+	a := acked(t, n.step(Answered{9, 1, false}))
+	if a != (Ack{two, 1, 4, 0}) || !n.Accepts(9) {
 		t.Errorf("the acknowledgement is %+v", a)
 	}
-	a = sent[Ack](t, n.step(Streamed{Link: 9, Stamp: Stamp{Sent: 50}, End: 6, Synced: 4}))
+	a = acked(t, n.step(Streamed{Link: 9, Stamp: Stamp{Sent: 50}, End: 6, Synced: 4}))
 	if a != (Ack{two, 1, 4, 50}) {
 		t.Errorf("before the sync it acknowledges %+v", a)
 	}
-	a = sent[Ack](t, n.step(Appended{End: 6, Synced: 6}))
+	a = acked(t, n.step(Appended{End: 6, Synced: 6}))
 	if a != (Ack{two, 1, 6, 50}) {
 		t.Errorf("after the sync it acknowledges %+v", a)
 	}
 }
 
 func TestAReplicaKeepsItsDataUntilAFullResynchronisationIsComplete(t *testing.T) {
-	old := Log{End: 4, Synced: 4, History: 1}
+	old := Log{End: 4, Synced: 4}
 	n := begin(t, two, directory.Memory, old, state(2, 2, 1, one, one))
 	n.step(Connected{9})
-	out := n.step(Received{Message{9, Resync{Epoch: 2, Full: true, Log: Log{End: 6, History: 2, Before: 1, Until: 3}}}})
-	if !out.Load || out.Send != nil || n.Accepts(9) || !n.Loading(9) || n.Log() != old {
-		t.Fatalf("it does %+v, and has %+v", out, n.Log())
+	out := n.step(Answered{9, 2, true})
+	if out.Ack != nil || n.Accepts(9) || !n.Loading(9) || n.log != old {
+		t.Fatalf("it does %+v, and has %+v", out, n.log)
 	}
 	n.step(Closed{9}) // the link breaks
-	n.step(Loaded{9, 6})
-	if n.Log() != old {
-		t.Fatalf("without the link it has %+v", n.Log())
+	n.step(Loaded{9, 6, 6})
+	if n.log != old {
+		t.Fatalf("without the link it has %+v", n.log)
 	}
 	n.step(Connected{10})
-	n.step(Received{Message{10, Resync{Epoch: 2, Full: true, Log: Log{End: 6, History: 2, Before: 1, Until: 3}}}})
-	if a := sent[Ack](t, n.step(Loaded{10, 6})); a.Offset != 6 {
+	n.step(Answered{10, 2, true})
+	if a := acked(t, n.step(Loaded{10, 6, 6})); a.Offset != 6 {
 		t.Errorf("it acknowledges %+v", a)
 	}
-	if n.Log() != (Log{6, 6, 2, 1, 3}) {
-		t.Errorf("it has %+v", n.Log())
+	if n.log != (Log{6, 6}) {
+		t.Errorf("it has %+v", n.log)
 	}
 }
 
@@ -435,11 +425,11 @@ func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
 	n := begin(t, three, directory.Memory, Log{}, state(1, 1, 1, one, one, two, three))
 	n.step(Connected{9})
 	n.step(Applied{state(2, 2, 1, two, one, two, three)})
-	if out := n.step(Received{Message{9, Resync{Epoch: 1}}}); !reflect.DeepEqual(out.Close, []Link{9}) || out.Send != nil {
+	if out := n.step(Answered{9, 1, false}); !reflect.DeepEqual(out.Close, []Link{9}) || out.Ack != nil {
 		t.Errorf("it answers %+v", out)
 	}
 	n.step(Connected{10})
-	n.step(Received{Message{10, Resync{Epoch: 2}}})
+	n.step(Answered{10, 2, false})
 	out := n.step(Applied{state(3, 3, 1, one, one, two, three)})
 	if !reflect.DeepEqual(out.Close, []Link{10}) || n.Accepts(10) {
 		t.Errorf("at a later epoch it does %+v", out)
@@ -451,12 +441,12 @@ func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
 func TestWhatAPeerSaysRaisesNoEpoch(t *testing.T) {
 	n := begin(t, three, directory.Memory, Log{End: 4}, state(1, 1, 1, one, one, two, three))
 	n.step(Connected{9})
-	out := n.step(Received{Message{9, Resync{Epoch: 1 << 60, Full: true}}})
-	if !reflect.DeepEqual(out.Close, []Link{9}) || out.Load || n.Epoch() != 1 {
+	out := n.step(Answered{9, 1 << 60, true})
+	if !reflect.DeepEqual(out.Close, []Link{9}) || n.Loading(9) || n.Epoch() != 1 {
 		t.Errorf("a replica does %+v and knows epoch %d", out, n.Epoch())
 	}
 	m := promoted(t, 1, one, two)
-	out = m.step(Received{Message{7, Greeting{From: two, Epoch: 1 << 60}}})
+	out = m.step(Greeted{7, two, 1 << 60})
 	if g := m.Gates(m.now); g.Epoch != 1 || m.Epoch() != 1 || !reflect.DeepEqual(out.Close, []Link{7}) {
 		t.Errorf("a master does %+v, its gates are %+v", out, g)
 	}
@@ -469,7 +459,7 @@ func TestAnAcknowledgementOfWhatWasNotSentIsNone(t *testing.T) {
 	} {
 		n := promoted(t, 1, one, two)
 		n.write(5)
-		if out := n.step(Received{Message{7, ack}}); !reflect.DeepEqual(out.Close, []Link{7}) {
+		if out := n.step(Acked{7, ack}); !reflect.DeepEqual(out.Close, []Link{7}) {
 			t.Errorf("%s: it does %+v", name, out)
 		}
 		n.committed(0)
@@ -482,44 +472,20 @@ func TestAnAcknowledgementOfWhatWasNotSentIsNone(t *testing.T) {
 
 func TestAMasterAnswersTheNewestIncarnationOfANode(t *testing.T) {
 	n := promoted(t, 1, one, two)
-	n.step(Received{Message{7, Greeting{From: three2, Epoch: 1}}})
-	out := n.step(Received{Message{8, Greeting{From: three, Epoch: 1}}})
-	if !reflect.DeepEqual(out.Close, []Link{8}) || out.Send != nil {
+	n.step(Greeted{7, three2, 1})
+	out := n.step(Greeted{8, three, 1})
+	if !reflect.DeepEqual(out.Close, []Link{8}) || out.Ack != nil {
 		t.Errorf("an older incarnation gets %+v", out)
 	}
-	out = n.step(Received{Message{9, Greeting{From: three2, Epoch: 1}}})
-	if r := sent[Resync](t, out); r.Epoch != 1 || !reflect.DeepEqual(out.Close, []Link{7}) {
+	out = n.step(Greeted{9, three2, 1})
+	if !reflect.DeepEqual(out.Close, []Link{7}) {
 		t.Errorf("a second link gets %+v", out)
-	}
-}
-
-func TestAResynchronisationIsPartialWhereTheLogIsABeginning(t *testing.T) {
-	n := begin(t, one, directory.Memory, Log{End: 8, Synced: 8, History: 2}, state(2, 1, 0, two, one, two))
-	n.step(Applied{state(3, 2, 0, one, one, two)}) // epoch 3 begins at 8
-	n.at(sec)
-	n.write(12)
-	for _, c := range []struct {
-		name string
-		log  Log
-		full bool
-	}{
-		{"behind in the history before", Log{End: 7, History: 2}, false},
-		{"equal in the history before", Log{End: 8, History: 2}, false},
-		{"a tail that was never committed", Log{End: 9, History: 2}, true},
-		{"of this history", Log{End: 12, History: 3}, false},
-		{"ahead", Log{End: 13, History: 3}, true},
-		{"of another history", Log{End: 3, History: 1}, true},
-		{"empty", Log{}, true},
-	} {
-		if r := sent[Resync](t, n.step(Received{Message{7, Greeting{From: two, Epoch: 3, Log: c.log}}})); r.Full != c.full {
-			t.Errorf("%s: full is %v", c.name, r.Full)
-		}
 	}
 }
 
 func TestADeposedMasterAcknowledgesNothingAndFollows(t *testing.T) {
 	n := promoted(t, 1, one, two)
-	n.step(Received{Message{7, Greeting{From: two, Epoch: 1}}})
+	n.step(Greeted{7, two, 1})
 	n.write(5)
 	out := n.step(Applied{state(2, 2, 1, two, one, two)})
 	if g := n.Gates(n.now); g != (Gates{}) || !reflect.DeepEqual(out.Close, []Link{7}) {
@@ -527,8 +493,8 @@ func TestADeposedMasterAcknowledgesNothingAndFollows(t *testing.T) {
 	}
 	n.ack(two, 1, 5)
 	n.committed(0)
-	if n.Leader() != 2 {
-		t.Errorf("it follows node %d", n.Leader())
+	if n.Master() != 2 {
+		t.Errorf("it follows node %d", n.Master())
 	}
 }
 
@@ -547,9 +513,9 @@ func TestAHandOverGivesTheLeaseUpBeforeThePromote(t *testing.T) {
 	if s := n.Stamp(n.now); !s.Released {
 		t.Error("its stamp does not free the replica")
 	}
-	replica := begin(t, two, directory.Memory, Log{End: 5, Synced: 5, History: 1}, state(1, 1, 1, one, one, two))
+	replica := begin(t, two, directory.Memory, Log{End: 5, Synced: 5}, state(1, 1, 1, one, one, two))
 	replica.step(Connected{1})
-	replica.step(Received{Message{1, Resync{Epoch: 1, Log: n.Log(), Stamp: Stamp{}}}})
+	replica.step(Answered{1, 1, false})
 	replica.step(Streamed{1, n.Stamp(n.now), 5, 5})
 	replica.step(Applied{state(2, 2, 1, two, one, two)})
 	if g := replica.Gates(replica.now); !g.Serving {
@@ -564,7 +530,7 @@ func TestAfterAHandOverThatFailedTheLeaseNeedsNewAcknowledgements(t *testing.T) 
 	n.proposal(n.step(HandOver{2}), directory.Promote, two)
 	n.now += 10 * ms
 	n.step(Applied{state(1, 2, 1, one, one, two)})
-	n.step(Received{Message{1, Ack{From: two, Epoch: 1, Sent: before.Sent}}})
+	n.step(Acked{1, Ack{From: two, Epoch: 1, Sent: before.Sent}})
 	n.leased(false)
 	if g := n.Gates(n.now); !g.Writable {
 		t.Errorf("the gates are %+v", g)
@@ -593,7 +559,7 @@ func TestAHandOverEndsWithAMemberThatIsNotFresh(t *testing.T) {
 
 func TestAReplicaDoesNotAnswerAsMaster(t *testing.T) {
 	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
-	if out := n.step(Received{Message{3, Greeting{From: three, Epoch: 1}}}); !reflect.DeepEqual(out.Close, []Link{3}) {
+	if out := n.step(Greeted{3, three, 1}); !reflect.DeepEqual(out.Close, []Link{3}) {
 		t.Errorf("a greeting gets %+v", out)
 	}
 	n.ack(three, 1, 5)

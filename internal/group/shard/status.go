@@ -60,7 +60,7 @@ func (n *Node) state() State {
 		return Starting
 	case m == nil && n.link.epoch != 0 && n.link.loading:
 		return Loading
-	case m == nil && n.link.ready && n.current():
+	case m == nil && n.link.ready && n.isNewest(n.link.epoch):
 		return Following
 	case m == nil:
 		return Searching
@@ -99,7 +99,7 @@ func (n *Node) progress(now Time) (all []Progress) {
 // measure adds what a master knows of a node.
 func (n *Node) measure(now Time, x *Progress) {
 	m, caught := n.master, n.master.began
-	if p := n.of(x.Member); p != nil {
+	if p := n.peerOf(x.Member); p != nil {
 		x.Linked, x.Acked, caught = p.link != 0, p.acked, max(caught, p.caught)
 	}
 	if x.Acked < n.log.End {

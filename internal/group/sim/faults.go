@@ -15,6 +15,7 @@ type Fault struct {
 	BelieveClean    bool // group.state keeps the incarnation of a node without appendfsync always
 	ActUnregistered bool // a node begins from an old state, before its Register is answered
 	DropFirst       bool // a full resynchronisation drops the old data before it has the new
+	ByOffset        bool // a resynchronisation is partial if the offset is there, of whatever history
 }
 
 // believes reports whether a node claims to be at level disk without being so.
@@ -56,7 +57,7 @@ func Faults() []Planted {
 		{"a refusal that does not raise the version", in(directory.Faults{SilentRefusal: true})},
 		{"an acknowledgement that counts for the next incarnation", of(shard.Faults{AnyIncarnation: true})},
 		{"a link to a master of an older epoch", of(shard.Faults{AnyEpoch: true})},
-		{"a partial resynchronisation by the offset alone", of(shard.Faults{ByOffset: true})},
+		{"a partial resynchronisation by the offset alone", Fault{ByOffset: true}},
 		{"a hand-over that keeps the lease", of(shard.Faults{LeaseKept: true})},
 	}
 }

@@ -12,24 +12,40 @@ type conn struct {
 	replica, master         *node
 	replicaProcess, process uint64     // of the two nodes; the connection ends with either
 	at, back                shard.Link // its number at the replica, and at the master
-	down, up                []packet
+	down                    []any      // what is under way to the replica: resync, part
+	up                      []any      // and to the master: greeting, shard.Ack
 	closed                  bool
 	sends                   bool   // the master has answered the greeting, and sends its stream
 	epoch                   uint64 // in which it does
 	next                    int    // the entry to send next
 	slow                    bool
 
-	loading  bool // the replica loads this snapshot
+	loading  bool // the replica loads the snapshot
 	snapshot []entry
+	history  history // of the master, as it answered
 }
 
-// packet is a unit of a connection: a message of package shard, or a part of the stream.
-type packet struct {
-	body     any
-	snapshot []entry // with a Resync in full
-	from     int
-	entries  []entry
-	stamp    shard.Stamp
+// greeting is a replica's first packet on a connection.
+type greeting struct {
+	from    directory.Member
+	epoch   uint64
+	end     uint64 // of its log
+	history history
+}
+
+// resync is the master's answer to a greeting.
+type resync struct {
+	epoch    uint64
+	full     bool
+	snapshot []entry // if it is full
+	history  history
+}
+
+// part is a part of the stream, or, without entries, a heartbeat.
+type part struct {
+	from    int
+	entries []entry
+	stamp   shard.Stamp
 }
 
 // alive reports whether the processes of both ends still run.
@@ -45,7 +61,7 @@ func (w *world) connect(n *node) {
 	if !n.up || !n.registered {
 		return
 	}
-	to := n.shard.Leader()
+	to := n.shard.Master()
 	if to != 0 && !w.directing.faults && w.chance(0.1) {
 		to = pick(w, w.nodes...).id
 	}
@@ -61,38 +77,41 @@ func (w *world) connectTo(n, m *node) {
 	if n.conn != nil {
 		n.conn.slow = w.chance(0.7)
 	}
-	n.conn = c
+	n.conn, n.newest = c, c
 	w.conns = slices.DeleteFunc(w.conns, func(c *conn) bool { return !c.alive() || c.closed && len(c.up) == 0 })
 	w.conns = append(w.conns, c)
 	if len(w.conns) > 3*w.Nodes {
 		w.conns = slices.Delete(w.conns, 0, 1)
 	}
 	w.send(n, shard.Connected{Link: c.at})
+	if !c.closed && n.registered {
+		c.up = append(c.up, greeting{n.shard.Self(), n.shard.Epoch(), uint64(len(n.log)), n.history})
+	}
 }
 
-// deliver puts a message of a node on its connection.
-func (w *world) deliver(n *node, m shard.Message) {
-	for _, c := range w.conns {
-		switch {
-		case c.replica == n && c.at == m.Link:
-			c.up = append(c.up, packet{body: m.Body})
-			if a, ok := m.Body.(shard.Ack); ok {
-				all := w.vouched[a.Epoch]
-				all[n.id-1] = max(all[n.id-1], a.Offset)
-				w.vouched[a.Epoch] = all
-			}
-		case c.master == n && c.back == m.Link:
-			r := m.Body.(shard.Resync)
-			r.Full = r.Full || w.chance(0.1) // the master no longer has that part of its stream
-			p := packet{body: r}
-			c.sends, c.epoch = true, r.Epoch
-			if r.Full {
-				p.snapshot = slices.Clone(n.log)
-				c.next = len(n.log)
-			}
-			c.down = append(c.down, p)
-		}
+// acknowledge puts an acknowledgement of a replica on its connection.
+func (w *world) acknowledge(n *node, a shard.Ack) {
+	n.newest.up = append(n.newest.up, a)
+	all := w.vouched[a.Epoch]
+	all[n.id-1] = max(all[n.id-1], a.Offset)
+	w.vouched[a.Epoch] = all
+}
+
+// answer makes a master answer the greeting of a replica that its rules have accepted.
+func (w *world) answer(c *conn, g greeting) {
+	m := c.master
+	full := !m.history.begins(g.history, uint64(len(m.log)), g.end)
+	if w.fault.ByOffset {
+		full = g.end > uint64(len(m.log))
 	}
+	full = full || w.chance(0.1) // the master no longer has that part of its stream
+	c.sends, c.epoch, c.next = true, m.shard.Gates(w.clock(m)).Epoch, int(g.end)
+	r := resync{epoch: c.epoch, full: full, history: m.history}
+	if full {
+		r.snapshot = slices.Clone(m.log)
+		c.next = len(m.log)
+	}
+	c.down = append(c.down, r)
 }
 
 // closeLink closes a connection. What is under way to the master may still arrive.
@@ -121,32 +140,37 @@ func (w *world) pump(c *conn) {
 		return
 	}
 	n := min(w.rng.IntN(4), len(m.log)-c.next)
-	c.down = append(c.down, packet{from: c.next, entries: m.log[c.next : c.next+n : c.next+n], stamp: m.shard.Stamp(w.clock(m))})
+	c.down = append(c.down, part{from: c.next, entries: m.log[c.next : c.next+n : c.next+n], stamp: m.shard.Stamp(w.clock(m))})
 	c.next += n
 }
 
 // toMaster delivers the first message under way to the master. An acknowledgement may come twice, and after its connection has ended.
 func (w *world) toMaster(c *conn) {
 	p := c.up[0]
-	if c.master.up && c.master.process == c.process {
-		g, greeting := p.body.(shard.Greeting)
-		if !greeting && c.master.gates.Epoch == 0 && w.chance(0.8) {
+	if !c.master.up || c.master.process != c.process {
+		c.up = c.up[1:]
+		return
+	}
+	switch p := p.(type) {
+	case greeting:
+		c.up = c.up[1:]
+		if c.closed {
+			return
+		}
+		w.send(c.master, shard.Greeted{Link: c.back, From: p.from, Epoch: p.epoch})
+		if !c.closed {
+			w.answer(c, p)
+		}
+	case shard.Ack:
+		if c.master.gates.Epoch == 0 && w.chance(0.8) {
 			return // it waits in a queue of a node that is not the master now
 		}
 		c.up = c.up[1:]
-		if greeting && c.closed {
-			return
-		}
-		if greeting {
-			c.next = int(g.Log.End)
-		}
-		w.send(c.master, shard.Received{Message: shard.Message{Link: c.back, Body: p.body}})
-		if !greeting && w.chance(0.05) {
+		w.send(c.master, shard.Acked{Link: c.back, Ack: p})
+		if w.chance(0.05) {
 			c.up = append(c.up, p)
 		}
-		return
 	}
-	c.up = c.up[1:]
 }
 
 // toReplica delivers the first message under way to the replica.
@@ -162,11 +186,30 @@ func (w *world) toReplica(c *conn) {
 	}
 	p := c.down[0]
 	c.down = c.down[1:]
-	if resync, ok := p.body.(shard.Resync); ok {
-		c.snapshot = p.snapshot
-		w.send(r, shard.Received{Message: shard.Message{Link: c.at, Body: resync}})
-		return
+	switch p := p.(type) {
+	case resync:
+		w.resynchronise(c, p)
+	case part:
+		w.receive(c, p)
 	}
+}
+
+// resynchronise delivers a master's answer.
+func (w *world) resynchronise(c *conn, a resync) {
+	r := c.replica
+	c.snapshot, c.history = a.snapshot, a.history
+	w.send(r, shard.Answered{Link: c.at, Epoch: a.epoch, Full: a.full})
+	switch {
+	case r.shard.Loading(c.at):
+		w.load(r)
+	case r.shard.Accepts(c.at):
+		r.history.adopt(a.history.newest, uint64(len(r.log)))
+	}
+}
+
+// receive delivers a part of the stream.
+func (w *world) receive(c *conn, p part) {
+	r := c.replica
 	if !r.shard.Accepts(c.at) {
 		return
 	}
@@ -195,8 +238,7 @@ func (w *world) load(n *node) {
 	n.conn.loading = true
 	w.note(n, "loads %d entries of node %d", len(n.conn.snapshot), n.conn.master.id)
 	if w.fault.DropFirst {
-		n.log, n.synced, n.agrees = nil, 0, 0
-		n.kept = shard.Log{}
+		n.log, n.synced, n.agrees, n.history = nil, 0, 0, history{}
 		w.checkMembers("while a snapshot is loaded")
 	}
 }
@@ -212,8 +254,8 @@ func (w *world) finishLoad(c *conn) {
 		return
 	}
 	n.log, n.agrees = slices.Clone(c.snapshot), 0
-	n.synced = len(n.log)
-	w.send(n, shard.Loaded{Link: c.at, End: uint64(len(n.log))})
+	n.synced, n.history = len(n.log), c.history
+	w.send(n, shard.Loaded{Link: c.at, End: uint64(len(n.log)), Synced: uint64(n.synced)})
 }
 
 // member returns the member whose data a node has.

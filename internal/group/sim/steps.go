@@ -135,7 +135,7 @@ func (w *world) reconnect(n *node) {
 		w.connect(n)
 	case w.chance(0.1):
 		w.connect(n)
-	case c.master.id != n.shard.Leader() && w.chance(0.5):
+	case c.master.id != n.shard.Master() && w.chance(0.5):
 		w.connect(n)
 	}
 }
@@ -271,7 +271,7 @@ func (w *world) round(c *shard.Controller, live []*node) {
 		switch {
 		case !n.registered && len(w.requests) == 0:
 			w.ask(n, n.register)
-		case n.registered && (n.conn == nil || n.conn.closed || !n.conn.alive() || n.conn.master.id != n.shard.Leader()):
+		case n.registered && (n.conn == nil || n.conn.closed || !n.conn.alive() || n.conn.master.id != n.shard.Master()):
 			w.connect(n)
 		}
 		w.apply(n, len(w.states)-1)

@@ -76,14 +76,15 @@ type node struct {
 	registered  bool
 	applied     int // index of the state that the directory's log has reached here
 
-	log    []entry
-	synced int
-	kept   shard.Log // histories, as the files have them
-	agrees int       // the number of entries of the log that are known to be those of acked
-	file   []byte    // group.state
-	recent bool      // the file may not be on disk as a whole yet
-	conn   *conn     // to its master
-	gates  shard.Gates
+	log     []entry
+	synced  int
+	history history // as the files have it
+	agrees  int     // the number of entries of the log that are known to be those of acked
+	file    []byte  // group.state
+	recent  bool    // the file may not be on disk as a whole yet
+	conn    *conn   // to its master
+	newest  *conn   // the last one of this process, which it may still take for open
+	gates   shard.Gates
 }
 
 // newWorld returns a group at rest: all nodes up, those in sync drawn, node 1 its master in epoch 1.
@@ -138,7 +139,7 @@ func (w *world) master() *node { return w.node(w.shard().Master.Node) }
 func (w *world) clock(n *node) shard.Time { return time.Duration(n.rate*float64(w.now)) + n.offset }
 
 // level returns what the node acknowledges.
-func (n *node) level() directory.Level {
+func (n *node) level() directory.SyncLevel {
 	if n.kind == onDisk {
 		return directory.Disk
 	}
@@ -150,10 +151,9 @@ func (w *world) boot(n *node) {
 	w.processes++
 	n.process, n.up, n.registered, n.applied, n.conn = w.processes, true, false, -1, nil
 	n.offset = time.Duration(w.rng.Int64N(int64(100 * time.Second)))
-	n.kept.End, n.kept.Synced = uint64(len(n.log)), uint64(n.synced)
 	c := w.config
 	c.Level = n.level()
-	n.shard = shard.New(w.clock(n), c, n.kept)
+	n.shard = shard.New(w.clock(n), c, shard.Log{End: uint64(len(n.log)), Synced: uint64(n.synced)})
 	n.shard.Plant(w.fault.Shard)
 	n.gates = shard.Gates{}
 	always := n.kind == onDisk || n.kind == lazily && w.fault.BelieveClean
@@ -188,8 +188,7 @@ func (w *world) crash(n *node, lose bool) {
 	w.Crashes++
 	if n.kind == inMemory || lose {
 		w.loses(n)
-		n.log, n.synced, n.kept = nil, 0, shard.Log{}
-		n.agrees = 0
+		n.log, n.synced, n.agrees, n.history = nil, 0, 0, history{}
 	} else if left := n.synced + w.rng.IntN(len(n.log)-n.synced+1); left < len(n.log) || n.kind == lazily {
 		if n.kind == lazily {
 			w.loses(n)
@@ -222,15 +221,14 @@ func (w *world) loses(n *node) {
 // send passes an event to a node, does what comes of it, and checks.
 func (w *world) send(n *node, e shard.Event) {
 	out := n.shard.Step(w.clock(n), e)
-	n.kept = n.shard.Log()
+	if epoch := n.shard.Gates(w.clock(n)).Epoch; epoch != 0 {
+		n.history.adopt(epoch, uint64(len(n.log)))
+	}
 	for _, id := range out.Close {
 		w.closeLink(n, id)
 	}
-	for _, m := range out.Send {
-		w.deliver(n, m)
-	}
-	if out.Load {
-		w.load(n)
+	if out.Ack != nil {
+		w.acknowledge(n, *out.Ack)
 	}
 	if out.Propose != nil {
 		w.note(n, "proposes %s", commandText(*out.Propose))
