@@ -174,7 +174,8 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 		m := New(Options{Group: &settings.Settings{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		for range 3 { // each link
-			if err := m.checkTerms(2, c.member); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
+			err := m.checkTerms(2, c.member)
+			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}

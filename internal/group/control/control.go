@@ -172,7 +172,7 @@ func (k *Control) Shards() []directory.Shard {
 }
 
 // learn takes the states that another voter has applied. After a silence raft may take ten seconds to send its log to this node, because
-// it waits longer after each try; a master that was replaced would not hear of it meanwhile. A node that is no voter here may be of an
+// it waits longer after each try; a master that was replaced would not hear of it meanwhile. A node without a vote here may be of an
 // earlier group with the same secret.
 func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
 	voters, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
