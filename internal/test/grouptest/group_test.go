@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -105,11 +106,21 @@ func (g *group) all() []*realserver.Process {
 	return append(g.nodes[:len(g.nodes):len(g.nodes)], g.witness)
 }
 
-// connect returns a client that finds the master by Sentinel's protocol, and tries nothing twice.
+// connect returns a client that finds the master by Sentinel's protocol, and tries nothing twice. As the protocol wants, it asks each new
+// connection for the role: a server that was the master a moment ago would answer reads as a replica.
 func (g *group) connect() *redis.Client {
 	return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "ebb", SentinelAddrs: g.sentinels, MaxRetries: -1,
-		DialTimeout: groupTimeout, ReadTimeout: 8 * time.Second, ContextTimeoutEnabled: true})
+		DialTimeout: groupTimeout, ReadTimeout: 8 * time.Second, ContextTimeoutEnabled: true,
+		OnConnect: func(ctx context.Context, c *redis.Conn) error {
+			role, err := c.Do(ctx, "ROLE").Slice()
+			if err == nil && (len(role) == 0 || role[0] == "slave") { // it is "sentinel" on the connections by which it looks for the master
+				err = errReplica
+			}
+			return err
+		}})
 }
+
+var errReplica = errors.New("the server is not the master")
 
 // eventually is tier.Eventually, and shows what the nodes have said if it was in vain.
 func (g *group) eventually(what string, yes func() bool) {

@@ -76,6 +76,7 @@ func against(history []op) (all []string) {
 			if z.first < p.last && p.first < z.last {
 				all = append(all, fmt.Sprintf("it had %d from %d to %d, and %d was there within %d to %d", z.value, z.first, z.last,
 					p.value, p.last, p.first))
+				break
 			}
 		}
 	}

@@ -42,10 +42,11 @@ type site struct {
 	machines []machine
 	servers  int // machines with data; a witness is behind them
 	write    writes
-	connect  func() *redis.Client // a client that finds the master
-	url      string               // the same for the toolkit
-	master   func() int           // -1: none is known
-	settled  func() bool          // all are there, and in sync
+	connect  func() *redis.Client      // a client that finds the master
+	url      string                    // the same for the toolkit
+	view     func(*ebb.Conn) *ebb.Conn // of the toolkit's connection; nil: the connection itself
+	master   func() int                // -1: none is known
+	settled  func() bool               // all are there, and in sync
 }
 
 // machine has the processes of one machine, which end together.
@@ -266,6 +267,21 @@ func (f *field) fills() (string, func()) {
 		if err := unix.Unlink(name); err != nil {
 			f.Error(err)
 		}
+		for _, p := range f.machines[i] {
+			f.revive(p)
+		}
+	}
+}
+
+// revive starts a program again that has ended, as the system would: redis-server ends when a replica cannot write its files.
+func (f *field) revive(p *realserver.Process) {
+	select {
+	case <-p.Ended():
+		p.Kill()
+		if err := p.Begin(); err != nil {
+			f.Fatal(err)
+		}
+	default:
 	}
 }
 
@@ -293,8 +309,8 @@ func TestNothingAcknowledgedIsLostInFaults(t *testing.T) {
 	play(t, many, func(t *testing.T, m mode, n *network) *site { return groupSite(t, m, n) }, true)
 }
 
-// play plays the rounds of some modes. With strict, each violation fails the test.
-func play(t *testing.T, many []mode, begin func(*testing.T, mode, *network) *site, strict bool) {
+// play plays the rounds of some modes, and returns their results. With strict, each violation fails the test.
+func play(t *testing.T, many []mode, begin func(*testing.T, mode, *network) *site, strict bool) *results {
 	why := mayCut()
 	rnd := draw.Rand(t)
 	first := 0
@@ -322,6 +338,7 @@ func play(t *testing.T, many []mode, begin func(*testing.T, mode, *network) *sit
 			realserver.Require(t, "network namespaces and file systems need a process that may make them: "+why.Error())
 		})
 	}
+	return r
 }
 
 // play plays rounds with one group, until all are played or the group does not recover, and returns the number of the next round.
@@ -340,6 +357,9 @@ func (r *results) play(t *testing.T, m mode, begin func(*testing.T, mode, *netwo
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	if s.view != nil {
+		conn = s.view(conn)
+	}
 	c := assemble(t, s.write, s.connect, conn)
 	for ; round < *rounds; round++ {
 		x := s.round(c, rnd, r.choose(m, first+round, parts), m, round, strict)
@@ -461,18 +481,21 @@ func (s *site) round(c *crowd, rnd *rand.Rand, f fault, m mode, round int, stric
 // table has a line for each kind of fault, for each mode, and for all.
 func (r *results) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-33s %6s %6s %6s %6s %8s %7s %7s %6s %9s %8s %8s %8s %8s\n", "", "rounds", "lost", "twice", "stale", "holders",
-		"tokens", "limits", "jobs", "unrecov.", "next p50", "max", "gap p50", "max")
+	fmt.Fprintf(&b, "%-33s %6s %6s %6s %6s %6s %8s %7s %7s %6s %9s %8s %8s %8s %8s\n", "", "rounds", "bad", "lost", "twice", "stale",
+		"holders", "tokens", "limits", "jobs", "unrecov.", "next p50", "max", "gap p50", "max")
 	row := func(kind string, of func(result) bool) {
 		var sum verdict
 		var next, gap []time.Duration
-		count, without := 0, 0
+		count, bad, without := 0, 0, 0
 		for _, x := range r.all {
 			if !of(x) {
 				continue
 			}
 			count++
 			sum.count(x.verdict)
+			if x.verdict != (verdict{}) {
+				bad++
+			}
 			if !x.recovered {
 				without++
 			}
@@ -483,8 +506,8 @@ func (r *results) table() string {
 		if count == 0 {
 			return
 		}
-		fmt.Fprintf(&b, "%-33s %6d %6d %6d %6d %8d %7d %7d %6d %9d %8v %8v %8v %8v\n", kind, count, sum.lost, sum.twice, sum.stale, sum.holders,
-			sum.tokens, sum.limits, sum.jobs, without, middle(next), longest(next), middle(gap), longest(gap))
+		fmt.Fprintf(&b, "%-33s %6d %6d %6d %6d %6d %8d %7d %7d %6d %9d %8v %8v %8v %8v\n", kind, count, bad, sum.lost, sum.twice,
+			sum.stale, sum.holders, sum.tokens, sum.limits, sum.jobs, without, middle(next), longest(next), middle(gap), longest(gap))
 	}
 	for _, f := range faults {
 		row(f.kind, func(x result) bool { return x.kind == f.kind })
