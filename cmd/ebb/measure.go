@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/loadgen"
@@ -23,7 +25,7 @@ type measurement struct {
 
 func measurements() []measurement {
 	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(),
-		line(), due(), waiters(), cache()}
+		line(), due(), waiters(), cache(), acked()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -285,5 +287,35 @@ Deletes all keys of the server.`,
 			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "for each policy (default 15s)")
 		},
 		run: func(ctx context.Context) error { return loadgen.Cache(ctx, cfg) },
+	}
+}
+
+func acked() measurement {
+	var cfg loadgen.AckedConfig
+	var against string
+	return measurement{
+		use: "acked", short: "Writes that a group acknowledges, beside SET with WAIT",
+		long: `Repeat SET on the master of a group, whose replies are acknowledgements, and on the
+servers of --against, where WAIT follows, in turn: with one connection, with 50, and
+with 50 that have 32 requests in flight. Print throughput and latency: medians of the
+rounds, and the group's throughput against each. Deletes all keys of all servers.`,
+		common: &cfg.Common,
+		flags: func(f *pflag.FlagSet) {
+			f.StringVar(&against, "against", "", "masters with replicas, as redis=127.0.0.1:7000,valkey=127.0.0.1:7001")
+			f.StringVar(&cfg.Alone.Addr, "alone", "", "address of a server without replicas, for comparison")
+			f.DurationVarP(&cfg.Length, "duration", "d", 0, "of each measurement (default 2s)")
+			f.IntVar(&cfg.Rounds, "rounds", 7, "measurements of each")
+		},
+		run: func(ctx context.Context) error {
+			cfg.Against = nil
+			for a := range strings.FieldsFuncSeq(against, func(r rune) bool { return r == ',' }) {
+				name, addr, ok := strings.Cut(a, "=")
+				if !ok {
+					return fmt.Errorf("--against has %q: want a name and an address, as redis=127.0.0.1:7000", a)
+				}
+				cfg.Against = append(cfg.Against, loadgen.Side{Name: name, Target: loadgen.Target{Addr: addr}})
+			}
+			return loadgen.Acked(ctx, cfg)
+		},
 	}
 }

@@ -94,3 +94,21 @@ func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
 		t.Errorf("printed:\n%s", out.String())
 	}
 }
+
+// redis-server stands for the group here: the program of the group is tested with the real one in internal/test.
+func TestAckedWantsAGroupAndCountsAReplyForEachRequest(t *testing.T) {
+	cfg := AckedConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}}}
+	if err := Acked(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "acknowledge nothing") {
+		t.Errorf("a server without a group: %v", err)
+	}
+	for _, x := range cfg.tests(0, 2, 3) {
+		x.behind = []string{"WAIT", "0", "0"}
+		for _, once := range []bool{false, true} {
+			x.once = once
+			cfg.Length = 30 * time.Millisecond
+			if r, err := cfg.measure(t.Context(), x); err != nil || r.Requests == 0 || r.Requests%3 != 0 {
+				t.Errorf("once=%v: %d requests, %v", once, r.Requests, err)
+			}
+		}
+	}
+}

@@ -21,6 +21,7 @@ type worker struct {
 	rng  *rand.Rand
 
 	follow *follow // nil: none
+	out    []byte  // a batch with its tail
 
 	latency    histogram
 	errors     int64
@@ -59,18 +60,29 @@ func (w *worker) closed() error {
 		}
 		buf := w.req.batch(n, w.rng, w.r.cfg.Keyspace)
 		start := time.Now()
-		if _, err := w.conn.Write(buf); err != nil {
+		if err := w.send(buf); err != nil {
 			return err
 		}
 		if w.follow != nil {
 			if err := w.pairs(buf, n); err != nil {
 				return err
 			}
-		} else if err := w.replies(n); err != nil {
+		} else if err := w.replies(n*w.req.replies + min(len(w.req.tail), 1)); err != nil {
 			return err
 		}
 		w.latency.record(time.Since(start), uint64(n))
 	}
+}
+
+// send writes a batch, and what is behind it.
+func (w *worker) send(batch []byte) error {
+	if w.req.tail == nil {
+		_, err := w.conn.Write(batch)
+		return err
+	}
+	w.out = append(append(w.out[:0], batch...), w.req.tail...)
+	_, err := w.conn.Write(w.out)
+	return err
 }
 
 func (w *worker) replies(n int) error {

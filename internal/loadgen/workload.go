@@ -23,10 +23,14 @@ import (
 //	__reply_0__    the first string or number of the first one's reply; _1_ the second ...
 //
 // Where the first reply has too few there is no second request.
+//
+// Behind is a request that is sent behind each one, or with Once behind each batch, in the closed loop. It does not count as a request.
 type Test struct {
 	Name   string
 	Args   []string
 	Follow []string
+	Behind []string
+	Once   bool
 }
 
 // standard lists the tests that have a name.
@@ -106,6 +110,8 @@ type request struct {
 	buf     []byte // copies of one request
 	size    int    // of one
 	numbers []int  // offsets in one of the digits
+	replies int    // to one
+	tail    []byte // a request that is sent behind each batch
 }
 
 func (t Test) encode(copies, dataSize int) *request {
@@ -117,7 +123,15 @@ func (t Test) encode(copies, dataSize int) *request {
 		args[i] = fill.Replace(a)
 	}
 	one := wire.AppendCommand(nil, args...)
-	r := &request{size: len(one)}
+	r := &request{replies: 1}
+	switch {
+	case t.Once:
+		r.tail = wire.AppendCommand(nil, t.Behind...)
+	case t.Behind != nil:
+		one = wire.AppendCommand(one, t.Behind...)
+		r.replies++
+	}
+	r.size = len(one)
 	for at := 0; ; {
 		i := bytes.Index(one[at:], []byte(mark))
 		if i < 0 {
