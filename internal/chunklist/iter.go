@@ -174,3 +174,17 @@ func (it *Iter) index() int {
 	}
 	return k
 }
+
+// EachBlock calls block for the elements of each block, dead ones included, and big for each element that is not in a block, in
+// the order of the list.
+func (l *List) EachBlock(block func(packed.Run), big func(elem []byte)) {
+	for g := range l.groups {
+		for e := range l.groups[g].ents {
+			if ent := l.at(g, e); ent.big() {
+				big(l.bigs[ent.ref])
+			} else {
+				block(l.run(ent))
+			}
+		}
+	}
+}

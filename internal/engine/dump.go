@@ -33,6 +33,7 @@ type dumper struct {
 	enc      rdb.Encoder
 	dec      rdb.Decoder
 	restorer restorer
+	hit      hit // the value that Dump encodes: a local one would move to the heap
 }
 
 var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
@@ -45,17 +46,19 @@ func (tx *Tx) Dump(dst, key []byte) (payload []byte, ok bool) {
 	if h.r == nil {
 		return dst, false
 	}
-	return tx.dump(dst, &h), true
+	return tx.dump(dst, h), true
 }
 
-func (tx *Tx) dump(dst []byte, h *hit) []byte {
+func (tx *Tx) dump(dst []byte, h hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)
 	e := &d.enc
 	e.Reset(dst)
-	tx.encodeValue(e, h)
+	d.hit = h
+	tx.encodeValue(e, &d.hit)
 	b := rdb.SealFrom(e.Buf, len(dst), e.Version())
 	e.Reset(nil)
+	d.hit = hit{}
 	return b
 }
 
@@ -74,6 +77,40 @@ func (tx *Tx) DumpSize(key []byte) int {
 
 // encodeValue writes the value of a key.
 func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
+	if !tx.encodeWhole(e, h) {
+		tx.encodeItems(e, h)
+	}
+}
+
+// encodeWhole writes a value that the Encoder takes in one piece, without a call for each item; false: it has written nothing.
+func (tx *Tx) encodeWhole(e *rdb.Encoder, h *hit) bool {
+	switch kind := h.r.Kind(); {
+	case kind == String:
+		e.String(h.sp.value(h.r))
+	case h.r.has(flagExt) && h.box() != nil:
+		l, ok := h.box().(listBox)
+		if !ok || l.Timed() > 0 {
+			return false
+		}
+		e.BeginList()
+		l.EachBlock(func(r packed.Run) { e.Elements(r.Cells()) }, e.Element)
+		e.EndList()
+	case kind == List && h.image().Timed() == 0:
+		e.BeginList()
+		e.Elements(h.image().Cells())
+		e.EndList()
+	case kind == Set && h.image().Kind() == packed.KindIntSet:
+		e.IntSet(packed.IntSet(h.image()))
+	case kind == Hash, kind == ZSet:
+		return e.Packed(h.image())
+	default:
+		return false
+	}
+	return true
+}
+
+// encodeItems writes a value other than a string, item by item.
+func (tx *Tx) encodeItems(e *rdb.Encoder, h *hit) {
 	k := Key{tx: tx, sp: h.sp, r: h.r}
 	if name := timedName(h.r.Kind()); name != "" && !e.Plain {
 		if first := tx.earliestItem(h); first != 0 {
@@ -83,18 +120,11 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 		}
 	}
 	switch h.r.Kind() {
-	case String:
-		e.String(h.sp.value(h.r))
 	case List:
 		e.BeginList()
 		k.Items(func(it Item) { e.Element(it.Key) })
 		e.EndList()
 	case Set:
-		if h.box() == nil && h.image().Kind() == packed.KindIntSet {
-			s := packed.IntSet(h.image())
-			e.IntSet(s.Len(), s.At)
-			return
-		}
 		e.BeginSet(tx.living(h))
 		k.Items(func(it Item) { e.Member(it.Key) })
 		e.EndSet()

@@ -55,7 +55,7 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	// of a stream; the layouts of newer versions are those of Version.
 	whole := rdb.Reseal(payload, rdb.Version)
 	if left || version > rdb.PlainVersion && kind != Stream {
-		whole = tx.dump(nil, h)
+		whole = tx.dump(nil, *h)
 	}
 	switch {
 	case kind.own():

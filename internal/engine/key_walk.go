@@ -126,7 +126,7 @@ func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
 	if h.r == nil {
 		return 0, false
 	}
-	return len(tx.dump(nil, &h)) - sealSize, true
+	return len(tx.dump(nil, h)) - sealSize, true
 }
 
 // ValueSize estimates the bytes of a key's value, and so the cost of a walk over all of it; 0 if

@@ -299,7 +299,7 @@ func (tx *Tx) GiveBack(key []byte, g limiter.Grant) (ok bool, err error) {
 	}
 	// A replay cannot compute the value of this later from the other effects, so GiveBack logs it.
 	if h.r != nil && tx.db.logging.Load() && !tx.replay {
-		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, &h), []byte("REPLACE"), []byte("ABSTTL"))
+		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, h), []byte("REPLACE"), []byte("ABSTTL"))
 	}
 	return true, nil
 }

@@ -98,9 +98,8 @@ func (c *Cell) Set(s []byte) {
 // setScore makes c the canonical cell of a score: an integer if the score is one (but not -0), else four bytes if they
 // represent it exactly, else eight.
 func (c *Cell) setScore(f float64) {
-	const exact = 1 << 53
-	if f >= -exact && f <= exact && f == math.Trunc(f) && !(f == 0 && math.Signbit(f)) {
-		c.setInt(int64(f))
+	if n, ok := WholeScore(f); ok {
+		c.setInt(n)
 		return
 	}
 	c.s, c.mark, c.back = nil, 0, 0

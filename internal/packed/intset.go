@@ -103,6 +103,26 @@ func AppendIntSet(dst []byte, width int, body []byte) IntSet {
 	return s
 }
 
+// AppendRedis appends the set in the layout of Redis: the width and the number of members, in four bytes each, and the members.
+// The width is the narrowest that holds them.
+func (s IntSet) AppendRedis(dst []byte) []byte {
+	n, width := s.Len(), 2
+	if n > 0 {
+		width = max(intWidth(s.At(0)), intWidth(s.At(n-1)))
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(width))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	if width == s.Width() {
+		return append(dst, s[headPlain:]...)
+	}
+	start := len(dst) - headPlain
+	dst = append(dst, make([]byte, n*width)...)
+	for i := range n {
+		IntSet(dst[start:]).put(i, width, s.At(i))
+	}
+	return dst
+}
+
 // Delete removes member i, in place, and returns the new image. The width does not change.
 func (s IntSet) Delete(i int) IntSet {
 	w, n := s.Width(), s.Len()

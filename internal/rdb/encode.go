@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/ebbdb/ebb/internal/numeral"
+	"github.com/ebbdb/ebb/internal/packed"
 )
 
 // The limits of small containers, which the Encoder writes as one packed string, as Redis stores
@@ -167,7 +167,7 @@ func (e *Encoder) compressed(s []byte) bool {
 	// later.
 	start := len(e.Buf)
 	room := start + 1 + 5 + 5
-	e.Buf = slices.Grow(e.Buf, 1+5+5+len(s))[:room]
+	e.Buf = slices.Grow(e.Buf, 1+5+5+len(s)+2*lzfSpare)[:room]
 	out, ok := e.lzf.packLZF(e.Buf, s)
 	if !ok {
 		e.Buf = e.Buf[:start]
@@ -325,24 +325,6 @@ func (e *Encoder) EndSet() {
 	e.intset(ints)
 }
 
-// IntSet appends a set of n integers in ascending order. It writes the same bytes as Member for each.
-func (e *Encoder) IntSet(n int, at func(i int) int64) {
-	if n > smallInts {
-		e.BeginSet(n)
-		for i := range n {
-			e.Member(strconv.AppendInt(e.nums[first][:0], at(i), 10))
-		}
-		e.EndSet()
-		return
-	}
-	e.begin(TypeSet)
-	e.ints = e.ints[:0]
-	for i := range n {
-		e.ints = append(e.ints, at(i))
-	}
-	e.intset(e.ints)
-}
-
 // intset appends sorted integers as the set that begins at e.at.
 func (e *Encoder) intset(ints []int64) {
 	e.Buf[e.at] = byte(TypeSetIntset)
@@ -384,10 +366,10 @@ func (e *Encoder) BeginZSet(n int) { e.beginSmall(TypeZSet2, n, n <= smallItems)
 func (e *Encoder) Scored(member []byte, score float64) {
 	if e.small {
 		e.collect(member)
-		if n, ok := wholeScore(score); ok {
+		if n, ok := packed.WholeScore(score); ok {
 			e.pack.addInt(n)
 		} else {
-			e.pack.add(appendScore(e.nums[second][:0], score))
+			e.pack.add(packed.AppendScore(e.nums[second][:0], score))
 		}
 		if e.overflows() {
 			e.EndZSet()
@@ -410,28 +392,6 @@ func (e *Encoder) EndZSet() {
 		score, _ := parseScore(c.next().bytes(&e.nums[second]))
 		e.uint64(math.Float64bits(score))
 	})
-}
-
-// appendScore appends the shortest decimal form of a score that is parsed to the same score.
-func appendScore(b []byte, f float64) []byte {
-	switch {
-	case math.IsInf(f, 1):
-		return append(b, "inf"...)
-	case math.IsInf(f, -1):
-		return append(b, "-inf"...)
-	}
-	if n, ok := wholeScore(f); ok {
-		return strconv.AppendInt(b, n, 10)
-	}
-	return strconv.AppendFloat(b, f, 'g', -1, 64)
-}
-
-// wholeScore returns a score as an integer, if it is one that is written without an exponent.
-func wholeScore(f float64) (int64, bool) {
-	if f == math.Trunc(f) && math.Abs(f) < 1<<52 && !(f == 0 && math.Signbit(f)) {
-		return int64(f), true
-	}
-	return 0, false
 }
 
 // BeginHash begins a hash of n fields: Field for each, then EndHash. earliest is

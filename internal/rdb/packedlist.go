@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"github.com/ebbdb/ebb/internal/numeral"
+	"github.com/ebbdb/ebb/internal/packed"
 )
 
 // item is an element of a packed layout: bytes of the payload, or an integer.
@@ -25,12 +25,7 @@ func (it item) bytes(buf *[20]byte) []byte {
 // not be called more often than there are elements.
 type cursor interface{ next() item }
 
-// listpack is the layout of Redis 7:
-//
-//	bytes 4 │ count 2, 65535: not known │ element ... │ 0xFF
-//	element: encoding and data │ their length again, 1 to 5 bytes, to be read backwards
-//
-// The reading position pos is at an element or at the end.
+// listpack is the layout of Redis 7, which package packed describes. The reading position pos is at an element or at the end.
 type listpack struct {
 	b   []byte
 	pos int
@@ -63,7 +58,7 @@ func checkListpack(b []byte) (n int, err error) {
 		if size == 0 {
 			return 0, bad("a listpack's element runs over its end")
 		}
-		back := backSize(size)
+		back := packed.BackSize(size)
 		if size+back > len(body)-pos || !isBack(body[pos+size:pos+size+back], size) {
 			return 0, bad("the length of a listpack's element is not the one it states")
 		}
@@ -105,45 +100,12 @@ func packSize(b []byte) int {
 	return n
 }
 
-// backSize returns the number of bytes of an element's length after the element. As in Redis, 16383
-// and the greatest numbers of other widths take one byte more than they need.
-func backSize(size int) int {
-	switch {
-	case size <= 127:
-		return 1
-	case size < 1<<14-1:
-		return 2
-	case size < 1<<21-1:
-		return 3
-	case size < 1<<28-1:
-		return 4
-	}
-	return 5
-}
-
-// appendBack appends the length of an element: seven bits per byte, the highest first; all but the
-// first byte have bit 7 set.
-func appendBack(dst []byte, size int) []byte {
-	if size <= 127 {
-		return append(dst, byte(size))
-	}
-	n := backSize(size)
-	for i := n - 1; i >= 0; i-- {
-		c := byte(size>>(7*i)) & 0x7f
-		if i < n-1 {
-			c |= 0x80
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
-
 func isBack(b []byte, size int) bool {
 	if size <= 127 {
 		return len(b) == 1 && int(b[0]) == size
 	}
 	var buf [5]byte
-	return string(appendBack(buf[:0], size)) == string(b)
+	return string(packed.AppendBack(buf[:0], size)) == string(b)
 }
 
 func newListpack(b []byte) *listpack { return &listpack{b, packHead} }
@@ -162,7 +124,7 @@ func (l *listpack) next() item {
 		return item{b: b[1:size:size]}
 	}
 	size := packSize(b)
-	l.pos += size + backSize(size)
+	l.pos += size + packed.BackSize(size)
 	switch {
 	case c < 0xe0:
 		return item{n: int64(int16(uint16(c&0x1f)<<8|uint16(b[1]))<<3) >> 3}
@@ -194,48 +156,10 @@ type packer struct {
 func (p *packer) reset() { p.b, p.n = append(p.b[:0], 0, 0, 0, 0, 0, 0), 0 }
 
 // add appends an element. It encodes an integer in canonical form as an integer.
-func (p *packer) add(s []byte) {
-	if n, ok := numeral.ParseInt(s); ok {
-		p.addInt(n)
-		return
-	}
-	start := len(p.b)
-	switch n := len(s); {
-	case n < 1<<6:
-		p.b = append(p.b, 0x80|byte(n))
-	case n < 1<<12:
-		p.b = append(p.b, 0xe0|byte(n>>8), byte(n))
-	default:
-		p.b = binary.LittleEndian.AppendUint32(append(p.b, 0xf0), uint32(n))
-	}
-	p.b = append(p.b, s...)
-	p.end(start)
-}
+func (p *packer) add(s []byte) { p.b, p.n = packed.AppendElement(p.b, s), p.n+1 }
 
 // addInt appends an integer.
-func (p *packer) addInt(n int64) {
-	start := len(p.b)
-	switch {
-	case n >= 0 && n < 1<<7:
-		p.b = append(p.b, byte(n))
-	case n >= -1<<12 && n < 1<<12:
-		p.b = append(p.b, 0xc0|byte(n>>8)&0x1f, byte(n))
-	case n == int64(int16(n)):
-		p.b = append(p.b, 0xf1, byte(n), byte(n>>8))
-	case n >= -1<<23 && n < 1<<23:
-		p.b = append(p.b, 0xf2, byte(n), byte(n>>8), byte(n>>16))
-	case n == int64(int32(n)):
-		p.b = binary.LittleEndian.AppendUint32(append(p.b, 0xf3), uint32(n))
-	default:
-		p.b = binary.LittleEndian.AppendUint64(append(p.b, 0xf4), uint64(n))
-	}
-	p.end(start)
-}
-
-func (p *packer) end(start int) {
-	p.b = appendBack(p.b, len(p.b)-start)
-	p.n++
-}
+func (p *packer) addInt(n int64) { p.b, p.n = packed.AppendIntElement(p.b, n), p.n+1 }
 
 // finish completes the listpack. It is valid until the next reset.
 func (p *packer) finish() []byte {
