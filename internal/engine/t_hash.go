@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math/big"
+
 	"github.com/ebbdb/ebb/internal/dict"
 	"github.com/ebbdb/ebb/internal/packed"
 )
@@ -141,12 +143,15 @@ func (tx *Tx) HIncrBy(key, field []byte, by int64) (int64, error) {
 // IncrByFloat does. Errors: ErrNotFloat and ErrInfinite for by, ErrWrongType,
 // ErrFieldNotFloat, ErrNaN, ErrFull.
 func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
-	d, err := parseFloat(by)
-	switch {
-	case err != nil:
-		return nil, err
-	case d.IsInf():
-		return nil, ErrInfinite
+	var d *big.Float // parsed if the short way cannot
+	if _, short := parseDecimal(by); !short {
+		var err error
+		if d, err = parseFloat(by); err != nil {
+			return nil, err
+		}
+		if d.IsInf() {
+			return nil, ErrInfinite
+		}
 	}
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -157,14 +162,22 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	if !there {
 		old = []byte("0")
 	}
-	n, err := parseFloat(old)
-	if err != nil {
-		return nil, ErrFieldNotFloat
+	out, short := tx.addDecimals(old, by)
+	if !short {
+		n, err := parseFloat(old)
+		if err != nil {
+			return nil, ErrFieldNotFloat
+		}
+		if d == nil {
+			if d, err = parseFloat(by); err != nil {
+				return nil, err
+			}
+		}
+		if n, err = addFloat(n, d); err != nil {
+			return nil, err
+		}
+		out = formatFloat(n)
 	}
-	if n, err = addFloat(n, d); err != nil {
-		return nil, err
-	}
-	out := formatFloat(n)
 	if _, err := tx.putField(&h, key, field, out, packed.Keep, false); err != nil {
 		return nil, err
 	}

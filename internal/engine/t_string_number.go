@@ -133,25 +133,32 @@ func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 }
 
 // IncrByFloat adds to a number and returns the stored result: decimal, without an exponent, at most
-// 17 digits after the point. It reads numbers as C's strtold does, but no spaces and no NaN.
+// 17 digits after the point, valid until the next call. It reads numbers as C's strtold does, but no spaces and no NaN.
 // Errors: ErrWrongType, ErrNotFloat, ErrNaN, ErrFull.
 func (tx *Tx) IncrByFloat(key, by []byte) ([]byte, error) {
 	h, err := tx.str(key)
 	if err != nil {
 		return nil, err
 	}
-	n, err := h.float()
-	if err != nil {
-		return nil, err
+	old := []byte("0")
+	if h.r != nil {
+		old = h.sp.value(h.r)
 	}
-	d, err := parseFloat(by)
-	if err != nil {
-		return nil, err
+	out, short := tx.addDecimals(old, by)
+	if !short {
+		n, err := parseFloat(old)
+		if err != nil {
+			return nil, err
+		}
+		d, err := parseFloat(by)
+		if err != nil {
+			return nil, err
+		}
+		if n, err = addFloat(n, d); err != nil {
+			return nil, err
+		}
+		out = formatFloat(n)
 	}
-	if n, err = addFloat(n, d); err != nil {
-		return nil, err
-	}
-	out := formatFloat(n)
 	if err := tx.replace(&h, key, out, 0); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,7 @@ type Tx struct {
 
 	rng     *rand.Rand
 	num     [4][24]byte   // scratch for numbers in effects
+	dec     [24]byte      // scratch for the result of addDecimals
 	ready   []*waitLine   // lines to serve when the transaction ends
 	pending []pendingLine // lines to serve in separate transactions
 	unmet   []Want        // the wants that the line which is being served does not meet
