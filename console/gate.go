@@ -58,32 +58,36 @@ func readOnly(spec *command.Spec, argv [][]byte) error {
 // pauseMillis is the longest CLIENT PAUSE.
 const pauseMillis = 10_000
 
+// forbid returns the failure of a request that no confirmation allows.
+func forbid(code, text string) *failure {
+	return &failure{status: http.StatusForbidden, Code: code, Text: text}
+}
+
 // gate decides, before the user's rules do, whether the console may serve a request. The answer is nil, or
 // what refuses it. typed is what the viewer has typed to confirm it.
 func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure {
 	name := display(spec)
 	if spec.Client&command.Stateful != 0 {
-		return &failure{status: http.StatusForbidden, Code: "STATEFUL", Text: name + " belongs to a connection, and the console's requests have none of their own"}
+		return forbid("STATEFUL", name+" belongs to a connection, and the console's requests have none of their own")
 	}
 	if c.opt.ReadOnly && !isRead(spec, argv) {
-		return &failure{status: http.StatusForbidden, Code: "READONLY", Text: "READONLY the console is read-only: it does not run " + name}
+		return forbid("READONLY", "READONLY the console is read-only: it does not run "+name)
 	}
 	if c.opt.HideValues && tells(spec, argv) {
-		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
-			Text: "the console hides values (http-console-values no): it does not run " + name + " with these words, because the reply or the effect " +
-				"depends on a value and would tell it"}
+		return forbid("HIDDEN", "the console hides values (http-console-values no): it does not run "+name+" with these words, because "+
+			"the reply or the effect depends on a value and would tell it")
 	}
 	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
-		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
-			Text: fmt.Sprintf("%s would wait for longer than %s, which the console does not: give a shorter timeout", name, commandTime)}
+		return forbid("BLOCKING", fmt.Sprintf("%s would wait for longer than %s, which the console does not: give a shorter timeout",
+			name, commandTime))
 	}
 	if ms, ok := migrates(spec, argv); ok && ms > commandTime.Milliseconds() {
-		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
-			Text: fmt.Sprintf("MIGRATE holds its keys while it waits for the other server: the console gives it %s at most", commandTime)}
+		return forbid("BLOCKING", fmt.Sprintf("MIGRATE holds its keys while it waits for the other server: the console gives it %s at most",
+			commandTime))
 	}
 	if spec.Name == "client|pause" && len(argv) > 2 {
 		if ms, err := strconv.ParseInt(string(argv[2]), 10, 64); err == nil && ms > pauseMillis {
-			return &failure{status: http.StatusForbidden, Code: "BLOCKING", Text: fmt.Sprintf("the console pauses clients for %d ms at most", pauseMillis)}
+			return forbid("BLOCKING", fmt.Sprintf("the console pauses clients for %d ms at most", pauseMillis))
 		}
 	}
 	if want := c.mustType(spec, argv); want != "" && typed != want {
