@@ -200,6 +200,7 @@ const (
 	Timed     // what it does depends on the instant: effects end in NOW and us
 	Sliced    // locks its keys' shards by itself, some at a time, where it has more than session.ManyArgs
 	OfServer  // tells of no data, although it locks shards: its reply waits for no sync and no member of a group
+	RunsQueue // runs what MULTI has queued: EXEC
 
 	endFlags
 )
@@ -207,7 +208,8 @@ const (
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking",
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
-	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed", "sliced", "of_server"}
+	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed", "sliced", "of_server",
+	"runs_queue"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

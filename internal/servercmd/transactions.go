@@ -74,7 +74,7 @@ func runDiscard(c *command.Ctx) error {
 var specExec = command.Spec{
 	Name: "exec", Group: command.GroupTransactions, Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 	Summary: "Executes all commands in a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.NoQueue,
+	Flags:   command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.NoQueue | command.RunsQueue,
 	Client:  command.Stateful,
 	Stream:  command.StreamControl,
 	Examples: `

@@ -39,7 +39,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 			c.closeForeign()
 			return done
 		}
-		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
+		if s := c.svc.table.Lookup(args[0]); s != nil && s.Has(command.RunsQueue) {
 			err = c.abort(err)
 		}
 		named := spec
@@ -64,7 +64,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		}
 		return c.runInBackground(spec, args)
 	}
-	if spec.Has(command.Scripts) || c.multi.scripts && spec.Name == "exec" {
+	if spec.Has(command.Scripts) || c.multi.scripts && spec.Has(command.RunsQueue) {
 		c.oom = !c.replay && c.svc.outOfMemory()
 		if c.loop {
 			return c.runOnCoroutine(spec, args)

@@ -97,7 +97,7 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 		if f, ok := c.svc.declared(spec, args); ok {
 			return scriptFlagsOf(spec.Flags, f)
 		}
-	case spec.Name == "exec" && c.multi.on:
+	case spec.Has(command.RunsQueue) && c.multi.on:
 		f := spec.Flags | c.multi.any&(command.Write|command.MayReplicate)
 		return f &^ (c.multi.lacks & (command.Stale | command.Loading))
 	}
