@@ -11,40 +11,11 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// readCommands are the commands that change nothing, beside those that have the flag ReadOnly. A name that ends in a
-// bar stands for all subcommands.
-var readCommands = []string{"command", "command|", "echo", "info", "lastsave", "ping", "role", "time",
-	"acl|cat", "acl|dryrun", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users", "acl|whoami",
-	"client|getname", "client|getredir", "client|id", "client|info", "client|list", "client|help", "client|trackinginfo",
-	"cluster|countkeysinslot", "cluster|getkeysinslot", "cluster|help", "cluster|info", "cluster|keyslot", "cluster|links", "cluster|myid",
-	"cluster|nodes", "cluster|replicas", "cluster|shards", "cluster|slaves", "cluster|slots",
-	"config|get", "config|help", "expiry|forecast", "expiry|help", "expiry|lag", "expiry|next", "expiry|rule", "expiry|soon", "expiry|survey",
-	"function|dump", "function|help", "function|list", "function|stats",
-	"latency|doctor", "latency|graph", "latency|help", "latency|histogram", "latency|history", "latency|latest",
-	"memory|doctor", "memory|help", "memory|malloc-stats", "memory|stats", "memory|usage", "module|help", "module|list",
-	"object|", "pubsub|", "rl.top", "script|exists", "script|help", "script|show", "slowlog|get", "slowlog|help", "slowlog|len", "xgroup|help", "xinfo|"}
-
 // isRead reports whether a request changes nothing. The read-only console lets such requests through, and
 // no others.
 func isRead(spec *command.Spec, argv [][]byte) bool {
-	switch spec.Name {
-	case "acl|log":
-		return len(argv) < 3 || !strings.EqualFold(string(argv[2]), "RESET")
-	case "rl.top":
-		return !slices.ContainsFunc(argv[1:], func(a []byte) bool { return strings.EqualFold(string(a), "RESET") })
-	case "expiry|rule":
-		return len(argv) > 2 && strings.EqualFold(string(argv[2]), "LIST")
-	case "touch": // it counts as an access
-		return false
-	}
-	if spec.Flags&(command.Write|command.MayReplicate) != 0 {
-		return false
-	}
-	if spec.Has(command.ReadOnly) {
-		return true
-	}
-	container, _, _ := strings.Cut(spec.Name, "|")
-	return slices.Contains(readCommands, spec.Name) || strings.Contains(spec.Name, "|") && slices.Contains(readCommands, container+"|")
+	f := spec.FlagsOf(argv)
+	return f&(command.ReadOnly|command.Inert) != 0 && f&(command.Write|command.MayReplicate) == 0
 }
 
 // readOnly refuses the calls of scripts and functions that the read-only console does not run either.

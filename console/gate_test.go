@@ -189,7 +189,13 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	digest := func() string {
 		return b.admin("DEBUG", "DIGEST").Str + b.admin("PTTL", "n").String() + b.admin("OBJECT", "IDLETIME", "k").String()
 	}
-	before, users, rules := digest(), b.admin("ACL", "LIST").String(), b.admin("CONFIG", "GET", "*").String()
+	sha := b.admin("SCRIPT", "LOAD", "return 1").Str
+	b.admin("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 1 end)")
+	server := func() string {
+		return b.admin("ACL", "LIST").String() + b.admin("CONFIG", "GET", "*").String() + b.admin("SCRIPT", "EXISTS", sha).String() +
+			b.admin("FUNCTION", "LIST").String()
+	}
+	before, serverBefore := digest(), server()
 	ran, refused := 0, 0
 	try := func(name string, argv [][]byte) {
 		words := make([]string, len(argv))
@@ -245,8 +251,13 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	if ran < 1000 || refused < 1000 {
 		t.Errorf("%d requests have run, %d were refused: the test tries too little", ran, refused)
 	}
-	if b.admin("ACL", "LIST").String() != users || b.admin("CONFIG", "GET", "*").String() != rules {
-		t.Error("users or the configuration have changed")
+	if now := server(); now != serverBefore {
+		t.Errorf("users, the configuration, scripts or functions have changed: %s, before %s", now, serverBefore)
+	}
+	for _, line := range []string{"GROUP STATUS", "GROUP HELP"} {
+		if status, body := b.do(line); strings.Contains(body, "READONLY") {
+			t.Errorf("%s: %d %s", line, status, body)
+		}
 	}
 	if status, body := b.do("SET k w"); status != 403 || !strings.Contains(body, `"code":"READONLY"`) {
 		t.Errorf("%d %s", status, body)

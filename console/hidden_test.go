@@ -3,70 +3,185 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-)
 
-// blindLines has a request of each of blindCommands, on keys whose values are hidden: see secretBench.
-const blindLines = `COPY s c|EXISTS s|EXPIRE s 900|EXPIREAT s 4000000000|PEXPIRE s 900000|PEXPIREAT s 4000000000000|TTL s|PTTL s
-EXPIRETIME s|PEXPIRETIME s|PERSIST s|EXPIREMEMBER h f 900|EXPIREMEMBERAT h f 4000000000|PEXPIREMEMBERAT h f 4000000000000|FIELDTTL h f
-FIELDEXPIRE h 900 f|OBJECT ENCODING s|OBJECT FREQ s|OBJECT IDLETIME s|OBJECT REFCOUNT s|MEMORY USAGE s|RENAME c d|RENAMENX d e|MOVE e 1
-RESTORE r 0 x|TOUCH s|TYPE s|APPEND s x|GET s|GETEX s|GETRANGE s 0 2|SUBSTR s 0 2|MGET s a|STRLEN s|SETRANGE s 1 y|COPY s t|GETSET t z
-GETDEL t|SETNX s v|SETEX u 900 v|PSETEX u 90000 v|MSET u v w v|MSETNX u v n v|MSETEX 1 u v NX|SET s v NX GET|SET u v XX|GETFRESH s|STALE s
-UNLEASE s 1|UNLINK u|DEL w|HEXISTS h f|HEXPIRE h 900 FIELDS 1 f|HPEXPIRE h 900000 FIELDS 1 f|HEXPIREAT h 4000000000 FIELDS 1 f
-HPEXPIREAT h 4000000000000 FIELDS 1 f|HTTL h FIELDS 1 f|HPTTL h FIELDS 1 f|HEXPIRETIME h FIELDS 1 f|HPEXPIRETIME h FIELDS 1 f
-HPERSIST h FIELDS 1 f|HGET h f|HMGET h f g|HGETALL h|HKEYS h|HVALS h|HLEN h|HSTRLEN h f|HRANDFIELD h 1 WITHVALUES|HSCAN h 0|HSETNX h f v
-HGETEX h FIELDS 1 f|HSETEX h FNX FIELDS 1 f v|HSET h g v|HMSET h g v|HDEL h g|HGETDEL h FIELDS 1 f|LLEN l|LINDEX l 0|LRANGE l 0 -1
-LPEXPIRE l 900000 INDEXES 1 0|LEXPIRE l 900 INDEXES 1 0|LEXPIREAT l 4000000000 INDEXES 1 0|LPEXPIREAT l 4000000000000 INDEXES 1 0
-LTTL l INDEXES 1 0|LPTTL l INDEXES 1 0|LEXPIRETIME l INDEXES 1 0|LPEXPIRETIME l INDEXES 1 0|LPERSIST l INDEXES 1 0|LPUSH l v|LPUSHX l v
-RPUSH l v|RPUSHX l v|LPUSHEX l EX 900 ELEMENTS 1 v|RPUSHEX l EX 900 ELEMENTS 1 v|LSET l -1 w|LMOVE l m RIGHT LEFT|LMOVE l m LEFT LEFT
-RPOPLPUSH l m|BRPOPLPUSH l m 1|BLMOVE l m LEFT RIGHT 1|LMOVEM l m LEFT RIGHT COUNT 1 BULK|BLMOVEM l m LEFT RIGHT 1 COUNT 1 BULK|LPOP m
-RPOP m|BLPOP m 1|BRPOP m 1|LMPOP 1 l LEFT|BLMPOP 1 1 l RIGHT|LTRIM l 0 0|XLEN x|XRANGE x - +|XREVRANGE x + -|XREAD STREAMS x 0
-XREADGROUP GROUP g c STREAMS x >|XPENDING x g|XCLAIM x g d 0 1-1|XAUTOCLAIM x g c 0 0|XINFO STREAM x FULL|XINFO GROUPS x
-XINFO CONSUMERS x g|XACK x g 1-1|XACKDEL x g IDS 1 1-1|XADD x 2-1 f v|XDELEX x IDS 1 2-1|XDEL x 2-1|XSETID x 9-9|XGROUP CREATE x k 0
-XGROUP CREATECONSUMER x k c|XGROUP DELCONSUMER x k c|XGROUP SETID x k 0|XGROUP DESTROY x k|XTRIM x MAXLEN 1|DQ.ADD q i v|DQ.PEEK q COUNT 9
-DQ.GET q j|DQ.INFO q|DQ.MOVE q p IDS 1 i|DQ.CONFIG q MAXLEN 90|DQ.SCHEDULE q n v EVERY 900000|DQ.SCHEDULES q|DQ.UNSCHEDULE q n
-DQ.POP q LEASE 90000|DQ.EXTEND q j 1 90000|DQ.NACK q j 1|DQ.ACK q j 1|DQ.CANCEL q j|EXPIRY RULE SET r MATCH a* TO z WITHVALUE`
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+)
 
 // secretBench returns a console with hidden values, whose keys have a secret.
 func secretBench(t *testing.T, secret string) *bench {
 	b := newBench(t, Options{HideValues: true})
-	for _, line := range []string{"SET s", "HSET h f", "RPUSH l a b", "RPUSH l", "XADD x 1-1 f", "DQ.ADD q j", "RPUSH el"} {
+	b.hide(secret)
+	return b
+}
+
+// hide gives the server new data: keys whose values have a secret.
+func (b *bench) hide(secret string) {
+	b.admin("FLUSHALL")
+	for _, line := range []string{"SET s", "HSET h f", "RPUSH l a b", "RPUSH l", "XADD x 1-1 f", "DQ.ADD q j", "PFADD p", "RPUSH el"} {
 		if err := b.admin(append(strings.Fields(line), secret)...).Err(); err != nil {
-			t.Fatal(line, err)
+			b.t.Fatal(line, err)
 		}
 	}
 	b.admin("XGROUP", "CREATE", "x", "g", "0")
 	b.admin("LPEXPIRE", "el", "900000", "INDEXES", "1", "0")
-	return b
 }
 
-// TestNoAnswerDependsOnAHiddenValue runs each command that a console with hidden values lets through on two servers whose values differ.
-func TestNoAnswerDependsOnAHiddenValue(t *testing.T) {
-	one, other := secretBench(t, "sesame"), secretBench(t, "Q.!wyz")
-	ran := map[string]bool{}
-	for line := range strings.FieldsFuncSeq(blindLines, func(r rune) bool { return r == '|' || r == '\n' }) {
-		status, body := one.do(line)
-		if status != http.StatusOK || strings.Contains(body, "wrong number of arg") || strings.Contains(body, "syntax") {
-			t.Errorf("%s: %d %s", line, status, body)
-			continue
-		}
-		if _, got := other.do(line); got != body || strings.Contains(body, "ses") {
-			t.Errorf("%s: %s, and for another value: %s", line, body, got)
-		}
-		ran[one.specOf(argv(line)).Name] = true
+// secrets are pairs of values of the same length and the same encoding.
+var secrets = [...][2]string{{"sesame", "\xd1.!wyz"}, {"123456", "234567"}}
+
+// guesser has two servers whose values differ, and sends both the same random requests.
+type guesser struct {
+	servers [2]*bench
+	seed    uint64
+	rounds  int // for each pair of secrets
+	ask     func(b *bench, argv [][]byte) string
+	skips   func(spec *command.Spec, argv [][]byte) bool // requests that it does not send
+	payload string                                       // a value for RESTORE
+	sent    bool                                         // of the last command: requests were sent,
+	worked  bool                                         // and one had a reply without an error
+}
+
+func newGuesser(t *testing.T, rounds int) *guesser {
+	g := &guesser{servers: [2]*bench{secretBench(t, "x"), secretBench(t, "y")}, seed: draw.Seed(t, 0), rounds: rounds, ask: askPastTheGate}
+	g.payload = g.servers[0].admin("DUMP", "s").Str
+	return g
+}
+
+// pools returns what random requests have as arguments: mostly keys of the command's type, and the secrets.
+func (g *guesser) pools(spec *command.Spec, round int, pair [2]string) *command.Pools {
+	key := map[command.Group]string{command.GroupString: "s", command.GroupBitmap: "s", command.GroupHash: "h", command.GroupList: "l",
+		command.GroupStream: "x", command.GroupQueue: "q", command.GroupHyperLogLog: "p"}[spec.Group]
+	if all := []string{"s", "h", "l", "x", "q", "p"}; key == "" {
+		key = all[round%len(all)]
 	}
+	return &command.Pools{Keys: []string{key, key, "d"}, Strings: []string{"f", "a", "v", pair[0], pair[1]},
+		Patterns: []string{"*", "nosort", pair[0]}, Ints: []int64{0, 1, -1, 900}, Doubles: []float64{1}, Times: []int64{4_000_000_000},
+		Named: map[string][]string{"timeout": {"1"}, "timeout-ms": {"1"}, "milliseconds": {"900"}, "group": {"g"}, "groupname": {"g"},
+			"consumer": {"c"}, "consumername": {"c"},
+			"id": {"1-1", "j", "0"}, "start": {"-", "0"}, "end": {"+", "-1"}, "lastid": {"9-9"}, "min": {"-", "0"}, "max": {"+", "1"},
+			"serialized-value": {g.payload}}}
+}
+
+// telling returns a request of a command whose answer or effect tells which server has which value, nil if the guesser finds none.
+func (g *guesser) telling(spec *command.Spec) [][]byte {
+	g.sent, g.worked = false, false
+	for _, pair := range secrets {
+		rng, stale := spec.Source(g.seed), true
+		for round := range g.rounds {
+			argv := command.Generate(rng, spec, g.pools(spec, round, pair))
+			if g.skips != nil && g.skips(spec, argv) {
+				continue
+			}
+			g.sent = true
+			var answers [2]string
+			for i, b := range g.servers {
+				if stale {
+					b.hide(pair[i])
+				}
+				if answers[i] = g.ask(b, argv); spec.Has(command.Write) {
+					answers[i] += b.lengths()
+				}
+			}
+			stale = spec.Has(command.Write)
+			if answers[0] != answers[1] {
+				return argv
+			}
+			g.worked = g.worked || !strings.Contains(answers[0], `[{"e":"`)
+		}
+	}
+	return nil
+}
+
+// lengths returns all data with the lengths of values in their place.
+func (b *bench) lengths() (all string) {
+	for _, line := range []string{"GET s", "HGETALL h", "LRANGE l 0 -1", "XRANGE x - +", "DQ.PEEK q COUNT 9", "GET d", "LRANGE d 0 -1"} {
+		all += string(mustJSON(b.t, replyJSON(b.admin(strings.Fields(line)...), true)))
+	}
+	return all
+}
+
+// askPastTheGate runs a request in a transaction, where no command waits, and hides the values of the reply.
+func askPastTheGate(b *bench, argv [][]byte) string {
+	line := make([]string, len(argv))
+	for i, a := range argv {
+		line[i] = string(a)
+	}
+	b.admin("MULTI")
+	b.admin(line...)
+	return string(mustJSON(b.t, replyJSON(b.admin("EXEC"), true)))
+}
+
+// askByTheConsole runs a request in the same way by the API.
+func askByTheConsole(b *bench, argv [][]byte) string {
+	words := make([]blob, len(argv))
+	for i, a := range argv {
+		words[i] = bytesOf(string(a))
+	}
+	confirm := b.mustType(b.specOf(argv), argv)
+	status, answer := b.ask("POST", "api/batch", fmt.Sprintf(`{"db":0,"cmds":[%s],"atomic":true,"confirm":%q}`, mustJSON(b.t, words), confirm))
+	if status == http.StatusForbidden {
+		b.t.Errorf("%q: %d %s", argv, status, answer)
+	}
+	return answer
+}
+
+// TestNoAnswerDependsOnAHiddenValue sends random requests of each command, as far as a console with hidden values lets them through, to two
+// servers whose values differ. A command that fails here needs the flag Reveals.
+func TestNoAnswerDependsOnAHiddenValue(t *testing.T) {
+	one, other := secretBench(t, secrets[0][0]), secretBench(t, secrets[0][1])
 	for _, path := range []string{"api/soon", "api/queue?state=all&k=" + url("q"), "api/stream?k=" + url("x")} {
 		_, body := one.ask("GET", path, "")
 		if _, got := other.ask("GET", path, ""); got != body {
 			t.Errorf("%s: %s, and for another value: %s", path, body, got)
 		}
 	}
-	for _, name := range blindCommands {
-		if one.svc.Table().LookupFull(name) == nil || !ran[name] {
-			t.Errorf("blindLines has no request of %s", name)
+	g := newGuesser(t, 0)
+	g.skips = tells
+	var idle []string
+	for id := range one.svc.Table().Len() {
+		spec := one.svc.Table().Spec(id)
+		if spec.Run == nil || !spec.HasKeys() || spec.Client&command.Stateful != 0 {
+			continue
 		}
+		g.rounds, g.ask = 20, askPastTheGate
+		argv := g.telling(spec)
+		if g.sent && !g.worked {
+			idle = append(idle, spec.Name)
+		}
+		if argv == nil {
+			g.rounds, g.ask = 2, askByTheConsole
+			argv = g.telling(spec)
+		}
+		if argv != nil {
+			t.Errorf("%q tells which value the server has: does %s need the flag Reveals?", argv, spec.Name)
+		}
+	}
+	if len(idle) > 30 {
+		t.Errorf("all requests of %q had errors: the pools have no arguments for them", idle)
+	}
+}
+
+// TestACommandThatRevealsValuesIsFound shows that such requests find commands with the flag Reveals. They do not find those that put what
+// they have computed into a reply or a key where it is hidden, such as DUMP.
+func TestACommandThatRevealsValuesIsFound(t *testing.T) {
+	g := newGuesser(t, 60)
+	found, hidden := 0, []string{}
+	for id := range g.servers[0].svc.Table().Len() {
+		spec := g.servers[0].svc.Table().Spec(id)
+		if !spec.Has(command.Reveals) || spec.Has(command.Slow) { // MIGRATE contacts a server
+			continue
+		}
+		if g.telling(spec) != nil {
+			found++
+		} else {
+			hidden = append(hidden, spec.Name)
+		}
+	}
+	if found < 12 {
+		t.Errorf("of the commands that reveal values %d are found, and not %q", found, hidden)
 	}
 }
 
@@ -90,7 +205,7 @@ func TestWhatDependsOnAHiddenValueIsRefused(t *testing.T) {
 	known := 0
 	for id := range b.svc.Table().Len() {
 		s := b.svc.Table().Spec(id)
-		if s.Run == nil || !s.HasKeys() || slices.Contains(groupsOfNames, s.Group) || slices.Contains(blindCommands, s.Name) {
+		if !s.Has(command.Reveals) || s.Lacks != nil {
 			continue
 		}
 		for line := range strings.Lines(s.Examples) {

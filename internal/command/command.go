@@ -12,7 +12,7 @@ import (
 var SpecCommand = Spec{
 	Name: "command", Group: GroupServer, Since: "2.8.13", Complexity: "O(N) where N is the number of commands",
 	Summary:    "Lists all commands with their arity, flags and key positions.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},
 	Replies:    "An array with one entry per command, in the form of COMMAND INFO.",
@@ -32,7 +32,7 @@ var specCommandHelp = HelpSpec("command", GroupServer, CatConnection)
 var specCommandCount = Spec{
 	Name: "command|count", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary:    "Counts the commands.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Replies:    "The number of commands, subcommands not counted.",
 	Examples: `
@@ -64,7 +64,7 @@ const exampleCommandInfo = `1)  1) "command|count"
 var specCommandInfo = Spec{
 	Name: "command|info", Group: GroupServer, Since: "2.8.13", Complexity: "O(N) where N is the number of commands asked for",
 	Summary:    "Describes commands: arity, flags, key positions, ACL categories, subcommands.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},
 	History:    []Change{{"7.0.0", "Without a name it describes all commands."}},
@@ -94,7 +94,7 @@ func runCommandInfo(c *Ctx) error {
 var specCommandDocs = Spec{
 	Name: "command|docs", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands asked for",
 	Summary:    "Documents commands: summary, history, and the grammar of their arguments.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},
 	Args:       []Arg{Opt(Many("command-name"))},
@@ -135,7 +135,7 @@ func runCommandDocs(c *Ctx) error {
 var specCommandGetKeys = Spec{
 	Name: "command|getkeys", Group: GroupServer, Since: "2.8.13", Complexity: "O(N) where N is the number of arguments",
 	Summary:    "Returns the keys among a command's arguments.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
 	Replies:    "An array of the keys, in the order of the arguments.",
@@ -165,7 +165,7 @@ func runCommandGetKeys(c *Ctx) error {
 var specCommandGetKeysAndFlags = Spec{
 	Name: "command|getkeysandflags", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of arguments",
 	Summary:    "Returns the keys among a command's arguments, and how the command uses each.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
 	Replies:    "An array of pairs: the key, and the flags of its use.",
@@ -221,7 +221,7 @@ func findKeys(t *Table, args [][]byte) ([]KeyRef, error) {
 var specCommandList = Spec{
 	Name: "command|list", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands",
 	Summary:    "Lists the names of all commands, or of those that match a filter.",
-	Flags:      Loading | Stale,
+	Flags:      Loading | Stale | Inert,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},
 	Args: []Arg{Opt(TokenArg("FILTERBY", OneOf("filterby", TokenArg("MODULE", Str("module-name")),

@@ -12,7 +12,7 @@ func HelpSpec(container string, g Group, cats Category) Spec {
 	return Spec{
 		Name: container + "|help", Group: g, Since: "5.0.0", Complexity: "O(1)",
 		Summary:    "Explains the subcommands.",
-		Flags:      Loading | Stale,
+		Flags:      Loading | Stale | Inert,
 		Categories: cats,
 		Replies:    "An array of lines.",
 		Examples:   "> " + strings.ToUpper(container) + " HELP\n",

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -152,6 +153,33 @@ func (s *Spec) FlagsOf(args [][]byte) Flags {
 	return s.Flags &^ s.Lacks(args)
 }
 
+// OnlyWith returns a Spec.Lacks: a request has the flags f only with one of some words, in any case, among its arguments from a position
+// on.
+func OnlyWith(f Flags, from int, words ...string) func(args [][]byte) Flags {
+	return func(args [][]byte) Flags {
+		if hasWord(args, from, words) {
+			return 0
+		}
+		return f
+	}
+}
+
+// NotWith returns a Spec.Lacks: a request with such a word lacks the flags f.
+func NotWith(f Flags, from int, words ...string) func(args [][]byte) Flags {
+	return func(args [][]byte) Flags {
+		if hasWord(args, from, words) {
+			return f
+		}
+		return 0
+	}
+}
+
+func hasWord(args [][]byte, from int, words []string) bool {
+	return slices.ContainsFunc(args[min(from, len(args)):], func(a []byte) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return EqualFold(a, w) })
+	})
+}
+
 // ShortName returns a subcommand's name without its container's, else Name.
 func (s *Spec) ShortName() string {
 	if i := strings.IndexByte(s.Name, '|'); i >= 0 {
@@ -164,7 +192,7 @@ func (s *Spec) ShortName() string {
 func (s *Spec) words() int { return 1 + strings.Count(s.Name, "|") }
 
 // Flags say how dispatch treats a command.
-type Flags uint32
+type Flags uint64
 
 // The first block has Redis's names in COMMAND INFO, which shows all of it but
 // MayReplicate; the second is our own and is not shown there.
@@ -201,6 +229,9 @@ const (
 	Sliced    // locks its keys' shards by itself, some at a time, where it has more than session.ManyArgs
 	OfServer  // tells of no data, although it locks shards: its reply waits for no sync and no member of a group
 	RunsQueue // runs what MULTI has queued: EXEC
+	Inert     // changes nothing, although it is not ReadOnly: a read-only console runs it
+	Reveals   // its reply or effect depends on what a value is, not only on its length: not where the console hides values
+	Quotes    // its reply has arguments of other requests, or the text of scripts: hidden as values are
 
 	endFlags
 )
@@ -209,7 +240,7 @@ var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
 	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed", "sliced", "of_server",
-	"runs_queue"}
+	"runs_queue", "inert", "reveals", "quotes"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

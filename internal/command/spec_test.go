@@ -108,6 +108,7 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 		{"is both Write and ReadOnly", func(s *Spec) { s.Flags = Write | ReadOnly }},
 		{"is DenyOOM but not Write", func(s *Spec) { s.Flags = DenyOOM }},
 		{"is both Fast and Slow", func(s *Spec) { s.Flags = Fast | Slow }},
+		{"is Inert, and changes data or is ReadOnly", func(s *Spec) { s.Flags = Write | Inert }},
 		{"MovableKeys is derived", func(s *Spec) { s.Flags = MovableKeys }},
 		{"a subcommand must stand in its container's Sub", func(s *Spec) { s.Name = "a|b" }},
 		{`a subcommand's name must begin with "foo|"`, func(s *Spec) { s.Sub = sub(Spec{Name: "bar|get"}) }},

@@ -324,6 +324,8 @@ func (s *Spec) checkShape() error {
 		return errors.New("is DenyOOM but not Write")
 	case s.Has(Fast) && s.Has(Slow):
 		return errors.New("is both Fast and Slow")
+	case s.Has(Inert) && (s.Flags&(ReadOnly|MayReplicate) != 0 || s.Has(Write) && s.Lacks == nil):
+		return errors.New("is Inert, and changes data or is ReadOnly")
 	case s.Has(MovableKeys):
 		return errors.New("MovableKeys is derived")
 	}

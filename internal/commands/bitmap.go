@@ -38,7 +38,7 @@ func bitOffset(c *command.Ctx, a []byte, width int64) (int64, error) {
 var specSetBit = command.Spec{
 	Name: "setbit", Group: command.GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Int("offset"), command.Int("value")},
 	Replies: "The old bit.",
 	Examples: `
@@ -75,7 +75,7 @@ func runSetBit(c *command.Ctx) error {
 var specGetBit = command.Spec{
 	Name: "getbit", Group: command.GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Returns a bit value by offset.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Int("offset")},
 	Examples: `
 > SETBIT k 7 1
@@ -111,7 +111,7 @@ func bitUnit() command.Arg {
 var specBitCount = command.Spec{
 	Name: "bitcount", Group: command.GroupBitmap, Since: "2.6.0", Complexity: "O(N)",
 	Summary: "Counts the number of set bits (population counting) in a string.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("range", command.Int("start"), command.Opt(command.Block("end-unit-block", command.Int("end"), bitUnit()))))},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `BYTE|BIT` option."},
@@ -181,7 +181,7 @@ func isBitUnit(word []byte) bool {
 var specBitPos = command.Spec{
 	Name: "bitpos", Group: command.GroupBitmap, Since: "2.8.7", Complexity: "O(N)",
 	Summary: "Finds the first set (1) or clear (0) bit in a string.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Read), command.Int("bit"), command.Opt(command.Block("index", command.Int("start"),
 		command.Opt(command.Block("end_index", command.Int("end"), bitUnit()))))},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `BYTE|BIT` option."}},
@@ -234,7 +234,7 @@ func runBitPos(c *command.Ctx) error {
 var specBitOp = command.Spec{
 	Name: "bitop", Group: command.GroupBitmap, Since: "2.6.0", Complexity: "O(N)",
 	Summary: "Performs bitwise operations on multiple strings, and stores the result.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Reveals,
 	Args:    []command.Arg{command.Str("operation"), command.Key("destkey", command.Overwrite), command.ManyKeys("key", command.Read)},
 	Replies: "The length of the result, which is that of the longest string. Zeros extend shorter strings.",
 	Examples: "> MSET a foobar b abcdef\nOK\n> BITOP AND dest a b\n(integer) 6\n> GET dest\n\"`bc`ab\"\n> BITOP NOT dest a b\n" +
@@ -282,7 +282,7 @@ func fieldArgs(more ...command.Arg) []command.Arg {
 var specBitField = command.Spec{
 	Name: "bitfield", Group: command.GroupBitmap, Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
 	Summary: "Performs arbitrary bitfield integer operations on strings.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Update|command.Access|command.VariableFlags).Note("This command allows both access and " +
 		"modification of the key"),
 		command.Opt(command.Repeat(command.OneOf("operation",
@@ -328,7 +328,7 @@ func bitFieldKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error)
 var specBitFieldRO = command.Spec{
 	Name: "bitfield_ro", Group: command.GroupBitmap, Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
 	Summary: "Performs arbitrary read-only bitfield integer operations on strings.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.RepeatToken(command.TokenArg("GET", command.Block("encoding_offset", fieldArgs()...))))},
 	Examples: `

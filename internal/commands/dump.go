@@ -22,7 +22,7 @@ const dumpCost = 16
 var specDump = command.Spec{
 	Name: "dump", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(N) where N is the size of the value.",
 	Summary: "Returns the serialized value of a key, for RESTORE here, on Redis or on Valkey.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The value in the format of RDB files, with its version and a checksum; nil if there is no such key.",

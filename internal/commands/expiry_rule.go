@@ -27,8 +27,8 @@ var specExpiryRule = command.Spec{
 	Name: "expiry|rule", Group: command.GroupExpiry, Since: "0.4.0",
 	Complexity: "O(N) where N is the number of the database's rules. An expiry is matched with each of them.",
 	Summary:    "Sets, removes or lists the rules that record expirations in a stream or a delay queue.",
-	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys,
-	Lacks:      listLacksWrite,
+	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys | command.Inert | command.Reveals,
+	Lacks:      ruleLacks,
 	Args: []command.Arg{command.OneOf("action",
 		command.Block("SET", command.Str("name"), command.TokenArg("MATCH", command.Pattern("pattern")),
 			command.Opt(command.Block("LEVEL",
@@ -120,12 +120,13 @@ OK
 	Run: runExpiryRule,
 }
 
-// listLacksWrite implements Spec.Lacks: EXPIRY RULE LIST writes nothing.
-func listLacksWrite(args [][]byte) command.Flags {
+// ruleLacks implements Spec.Lacks: EXPIRY RULE LIST writes nothing. Only with QUEUE a rule reveals values: the id of a job has the element
+// of a list that has expired.
+func ruleLacks(args [][]byte) command.Flags {
 	if len(args) == 3 && command.EqualFold(args[2], "list") {
-		return command.Write
+		return command.Write | command.Reveals
 	}
-	return 0
+	return command.OnlyWith(command.Reveals, 5, "QUEUE")(args)
 }
 
 const (

@@ -88,6 +88,7 @@ var specTouch = command.Spec{
 	Name: "touch", Group: command.GroupGeneric, Since: "3.2.1", Complexity: "O(N) where N is the number of keys that will be touched.",
 	Summary: "Counts as an access to keys, and returns how many of them exist. It extends sliding deadlines.",
 	Flags:   command.ReadOnly | command.Fast,
+	Lacks:   accessLacksReadOnly,
 	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies: "The number of keys that exist.",
@@ -106,6 +107,9 @@ OK
 `,
 	Run: runTouch,
 }
+
+// accessLacksReadOnly implements Spec.Lacks: TOUCH has the flag that Redis's has, and changes idle times and sliding deadlines.
+func accessLacksReadOnly([][]byte) command.Flags { return command.ReadOnly }
 
 func runTouch(c *command.Ctx) error {
 	// CLIENT NO-TOUCH is for the other commands of the client, not for TOUCH.

@@ -404,7 +404,7 @@ func runHDel(c *command.Ctx) error {
 var specHIncrBy = command.Spec{
 	Name: "hincrby", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Str("field"), command.Int("increment")},
 	Replies: "The new value. An expiration time of the field stays.",
 	Examples: `
@@ -436,7 +436,7 @@ func runHIncrBy(c *command.Ctx) error {
 var specHIncrByFloat = command.Spec{
 	Name: "hincrbyfloat", Group: command.GroupHash, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Str("field"), command.Double("increment")},
 	Replies: "The new value, as a string. An expiration time of the field stays.",
 	Examples: `

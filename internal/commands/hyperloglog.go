@@ -13,7 +13,7 @@ var hyperLogLogSpecs = []*command.Spec{&specPFAdd, &specPFCount, &specPFMerge, &
 var specPFAdd = command.Spec{
 	Name: "pfadd", Group: command.GroupHyperLogLog, Since: "2.8.9", Complexity: "O(1) to add every element.",
 	Summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Opt(command.Many("element"))},
 	Replies: "1 if the HyperLogLog changed or was created, 0 if not.",
 	Examples: `
@@ -61,7 +61,7 @@ var specPFCount = command.Spec{
 	Name: "pfcount", Group: command.GroupHyperLogLog, Since: "2.8.9",
 	Complexity: "O(1) with one key whose estimate is kept in it; O(N) with N being the number of keys, and 16384 registers each, otherwise.",
 	Summary:    "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
-	Flags:      command.ReadOnly | command.MayReplicate,
+	Flags:      command.ReadOnly | command.MayReplicate | command.Reveals,
 	Args: []command.Arg{command.ManyKeys("key",
 		command.KeyRW|command.Access).Note("RW because it may change the internal representation of the key, and propagate to replicas")},
 	Replies: "The estimate, with a standard error of 0.81 %, of how many different elements were added to any of the keys.",
@@ -109,7 +109,7 @@ var specPFMerge = command.Spec{
 	Name: "pfmerge", Group: command.GroupHyperLogLog, Since: "2.8.9",
 	Complexity:    "O(N) to merge N HyperLogLogs, of 16384 registers each.",
 	Summary:       "Merges one or more HyperLogLog values into a single key.",
-	Flags:         command.Write | command.DenyOOM,
+	Flags:         command.Write | command.DenyOOM | command.Reveals,
 	Args:          []command.Arg{command.Key("destkey", command.Access|command.Insert), command.ManyKeys("sourcekey", command.Read)},
 	ArityOverride: -2, ArityReason: "without a source the destination is created, or merged with itself",
 	Replies: "OK. The destination is one of the sources if it is there.",

@@ -9,6 +9,7 @@ var specRLTop = command.Spec{
 	Name: "rl.top", Group: command.GroupLimiter, Since: "0.7.0", Complexity: "O(128 x S), where S is the number of shards.",
 	Summary: "Returns the limiters that have denied most requests lately.",
 	Flags:   command.ReadOnly | command.SelfLock,
+	Lacks:   command.NotWith(command.ReadOnly, 1, "RESET"),
 	FanOut:  command.FanOutOne,
 	Args:    []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.Token("RESET"))},
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards"},

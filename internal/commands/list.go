@@ -319,7 +319,7 @@ var specLInsert = command.Spec{
 	Name: "linsert", Group: command.GroupList, Since: "2.2.0",
 	Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot.",
 	Summary:    "Inserts an element before or after another element in a list.",
-	Flags:      command.Write | command.DenyOOM,
+	Flags:      command.Write | command.DenyOOM | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Insert), command.OneOf("where", command.Token("BEFORE"), command.Token("AFTER")),
 		command.Str("pivot"),
 		command.Str("element")},
@@ -368,7 +368,7 @@ var specLRem = command.Spec{
 	Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
 	Summary: "Removes elements from a list: the first that are equal to one, the last, or all. Deletes the list if " +
 		"the last element was removed.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Int("count"), command.Str("element")},
 	Replies: "How many were removed. A positive count removes the first ones, a negative one the last, 0 all.",
 	Examples: `
@@ -442,7 +442,7 @@ var specLPos = command.Spec{
 	Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements " +
 		"near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
 	Summary: "Returns the index of matching elements in a list.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("element"), command.Opt(command.TokenArg("RANK", command.Int("rank"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("num-matches"))), command.Opt(command.TokenArg("MAXLEN", command.Int("len")))},
 	Replies: "The position of the first match, or of the match that RANK names (negative: from the end), nil if there is none; " +

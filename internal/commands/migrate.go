@@ -28,7 +28,7 @@ const migrateTimeout = time.Second
 var specMigrate = command.Spec{
 	Name: "migrate", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(N) where N is the size of the values.",
 	Summary: "Moves keys to another server, ebb, Redis or Valkey. Deletes them here when the other server has acknowledged them.",
-	Flags:   command.Write | command.Slow,
+	Flags:   command.Write | command.Slow | command.Reveals,
 	Args: []command.Arg{command.Str("host"), command.Int("port"), command.OneOf("key_or_empty_string", command.Key("key",
 		command.KeyRW|command.Access|command.Delete), command.Token(`""`).As("empty_string")),
 		command.Int("destination-db"), command.Int("timeout"), command.Opt(command.Token("COPY").Since("3.0.0")),

@@ -82,7 +82,8 @@ func queueError(err error) error {
 var specDQAdd = command.Spec{
 	Name: "dq.add", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Adds a job to a delay queue, to be delivered from a certain millisecond on.",
-	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed | command.Reveals,
+	Lacks:   command.OnlyWith(command.Reveals, 4, "UNIQUE"), // with the id * it compares payloads
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("id"), command.Str("payload"),
 		command.Opt(command.OneOf("when", command.TokenArg("DELAY", command.Int("delay")), command.TokenArg("AT", command.UnixTime("at")))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire"))),

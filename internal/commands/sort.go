@@ -34,7 +34,7 @@ const sortComplexity = "O(N+M*log(M)) where N is the number of elements, and M t
 var specSort = command.Spec{
 	Name: "sort", Group: command.GroupGeneric, Since: "1.0.0", Complexity: sortComplexity,
 	Summary:    "Returns the elements of a list, set or sorted set in an order, or stores them.",
-	Flags:      command.Write | command.DenyOOM,
+	Flags:      command.Write | command.DenyOOM | command.Reveals,
 	Categories: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 	Without:    command.CatKeyspace,
 	Args:       append(sortArgs(), command.Opt(command.TokenArg("STORE", command.Key("destination", command.Overwrite)).Spec(2))),
@@ -68,7 +68,7 @@ OK
 var specSortRO = command.Spec{
 	Name: "sort_ro", Group: command.GroupGeneric, Since: "7.0.0", Complexity: sortComplexity,
 	Summary:    "Returns the elements of a list, set or sorted set in an order. SORT without STORE.",
-	Flags:      command.ReadOnly,
+	Flags:      command.ReadOnly | command.Reveals,
 	Categories: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 	Without:    command.CatKeyspace,
 	Args:       sortArgs(),

@@ -91,7 +91,8 @@ func bulkOrNull(c *command.Ctx, val []byte, ok bool) {
 var specSet = command.Spec{
 	Name: "set", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Reveals,
+	Lacks:   command.OnlyWith(command.Reveals, 3, "IFEQ", "IFNE", "IFDEQ", "IFDNE"),
 	Args: []command.Arg{
 		command.Key("key", command.Update|command.Access|command.VariableFlags).Note("RW and ACCESS due to the optional " +
 			"`GET` argument"), command.Str("value"),

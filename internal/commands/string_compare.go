@@ -44,7 +44,7 @@ var specDelEx = command.Spec{
 	Name: "delex", Group: command.GroupString, Since: "8.4.0",
 	Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
 	Summary:    "Deletes a key if its string value, or the digest of it, meets a condition.",
-	Flags:      command.Write | command.Fast,
+	Flags:      command.Write | command.Fast | command.Reveals,
 	Args: []command.Arg{command.Key("key", command.Delete|command.VariableFlags).Note("ACCESS due to the optional conditions"),
 		command.Opt(command.OneOf("condition", command.TokenArg("IFEQ", command.Str("ifeq-value")),
 			command.TokenArg("IFNE", command.Str("ifne-value")),
@@ -99,7 +99,7 @@ func runDelEx(c *command.Ctx) error {
 var specDelIfEq = command.Spec{
 	Name: "delifeq", Group: command.GroupString, Since: "9.0.0", Complexity: "O(1)",
 	Summary: "Deletes a key if its string value equals the given one.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Str("value")},
 	Replies: "1 if the key was deleted, 0 if not.",
 	Examples: `
@@ -127,7 +127,7 @@ func runDelIfEq(c *command.Ctx) error {
 var specDigest = command.Spec{
 	Name: "digest", Group: command.GroupString, Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
 	Summary: "Returns the XXH3 digest of a string value.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Replies: "16 hexadecimal digits, nil if there is no such key.",
 	Examples: `
@@ -157,7 +157,7 @@ func runDigest(c *command.Ctx) error {
 var specLCS = command.Spec{
 	Name: "lcs", Group: command.GroupString, Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of the strings",
 	Summary: "Finds the longest common substring.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Reveals,
 	Args: []command.Arg{command.Key("key1", command.Read).Spec(0), command.Key("key2", command.Read).Spec(0),
 		command.Opt(command.Token("LEN")),
 		command.Opt(command.Token("IDX")),

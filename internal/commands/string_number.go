@@ -12,7 +12,7 @@ import (
 var specIncr = command.Spec{
 	Name: "incr", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access)},
 	Examples: `
 > INCR visits
@@ -30,7 +30,7 @@ OK
 var specDecr = command.Spec{
 	Name: "decr", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access)},
 	Examples: `
 > SET stock 10
@@ -44,7 +44,7 @@ OK
 var specIncrBy = command.Spec{
 	Name: "incrby", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Int("increment")},
 	Examples: `
 > SET k 10
@@ -66,7 +66,7 @@ func runIncrBy(c *command.Ctx) error {
 var specDecrBy = command.Spec{
 	Name: "decrby", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Int("decrement")},
 	Examples: `
 > SET k 10
@@ -100,7 +100,7 @@ func incrBy(c *command.Ctx, by int64) error {
 var specIncrByFloat = command.Spec{
 	Name: "incrbyfloat", Group: command.GroupString, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Increments the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access), command.Double("increment")},
 	Examples: `
 > SET k 10.50
@@ -127,7 +127,7 @@ func runIncrByFloat(c *command.Ctx) error {
 var specIncrEx = command.Spec{
 	Name: "increx", Group: command.GroupString, Since: "8.8.0", Complexity: "O(1)",
 	Summary: "Increments the number stored at a key within bounds, and sets its expiration time.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Reveals,
 	Args: append([]command.Arg{command.Key("key", command.Update|command.Access),
 		command.Opt(command.OneOf("increment", command.TokenArg("BYFLOAT", command.Double("float")),
 			command.TokenArg("BYINT", command.Int("integer")))),

@@ -38,7 +38,7 @@ var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succee
 var specACLWhoami = command.Spec{
 	Name: "acl|whoami", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(1)",
 	Summary: "Returns the name of the connection's user.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Examples: `
 > ACL WHOAMI
 "default"
@@ -60,7 +60,7 @@ func runACLWhoami(c *command.Ctx) error {
 var specACLUsers = command.Spec{
 	Name: "acl|users", Group: command.GroupServer, Since: "6.0.0", Complexity: perUser,
 	Summary: "Lists the users' names.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	Examples: `
 > ACL SETUSER ann
 OK
@@ -83,7 +83,7 @@ func runACLUsers(c *command.Ctx) error {
 var specACLList = command.Spec{
 	Name: "acl|list", Group: command.GroupServer, Since: "6.0.0", Complexity: perUser,
 	Summary: "Lists the users with their rules, as lines of a file.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	Replies: "The rules are in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
 	Examples: `
 > ACL SETUSER ann on nopass ~cache:* +@read -get
@@ -109,7 +109,7 @@ var specACLGetuser = command.Spec{
 	Name: "acl|getuser", Group: command.GroupServer, Since: "6.0.0",
 	Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
 	Summary:    "Returns a user's rules.",
-	Flags:      adminFlags,
+	Flags:      adminFlags | command.Inert,
 	Args:       []command.Arg{command.Str("username")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added Pub/Sub channel patterns."},
 		{Since: "7.0.0", Text: "Added selectors and changed the format of key and channel patterns from a list to their rule representation."}},
@@ -273,7 +273,7 @@ func runACLDeluser(c *command.Ctx) error {
 var specACLCat = command.Spec{
 	Name: "acl|cat", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
 	Summary: "Lists the categories of commands, or the commands of one.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Args:    []command.Arg{command.Opt(command.Str("categoryname"))},
 	Examples: `
 > ACL CAT transaction (unordered)
@@ -354,7 +354,7 @@ func runACLGenpass(c *command.Ctx) error {
 var specACLDryrun = command.Spec{
 	Name: "acl|dryrun", Group: command.GroupServer, Since: "7.0.0", Complexity: "O(1).",
 	Summary: "Checks whether a user may run a command, without running it.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	Args:    []command.Arg{command.Str("username"), command.Str("command"), command.Opt(command.Many("arg"))},
 	Replies: "OK, or the reason why the user may not.",
 	Examples: `
@@ -398,7 +398,8 @@ func runACLDryrun(c *command.Ctx) error {
 var specACLLog = command.Spec{
 	Name: "acl|log", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
 	Summary: "Lists the commands, keys and channels that were refused lately, or empties the list.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
+	Lacks:   command.NotWith(command.Inert, 2, "RESET"),
 	Args:    []command.Arg{command.Opt(command.OneOf("operation", command.Int("count"), command.Token("RESET")))},
 	History: []command.Change{{Since: "7.2.0", Text: "Added entry ID, timestamp created, and timestamp last updated."}},
 	Replies: "The newest 10 entries, or count entries. An equal refusal within a minute is counted in its entry. The directive " +

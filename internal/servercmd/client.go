@@ -30,7 +30,7 @@ const (
 var specClientID = command.Spec{
 	Name: "client|id", Group: command.GroupConnection, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns the connection's number. Later connections have larger numbers, and the server uses no number twice.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Examples: `
 > CLIENT ID
 (integer) 1
@@ -48,7 +48,7 @@ func runClientID(c *command.Ctx) error {
 var specClientGetname = command.Spec{
 	Name: "client|getname", Group: command.GroupConnection, Since: "2.6.9", Complexity: "O(1)",
 	Summary: "Returns the connection's name.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Examples: `
 > CLIENT GETNAME
 (nil)
@@ -249,7 +249,7 @@ func runClientReply(c *command.Ctx) error {
 var specClientInfo = command.Spec{
 	Name: "client|info", Group: command.GroupConnection, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Describes the connection in the form of CLIENT LIST.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Tips:    []string{"nondeterministic_output"},
 	Examples: `
 > CLIENT SETNAME me
@@ -268,7 +268,7 @@ func runClientInfo(c *command.Ctx) error {
 var specClientList = command.Spec{
 	Name: "client|list", Group: command.GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
 	Summary: "Lists the connections, one to a line.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	Tips:    []string{"nondeterministic_output"},
 	Args: append([]command.Arg{
 		command.Opt(command.TokenArg("TYPE", command.OneOf("normal_master_replica_pubsub", command.Token("NORMAL"),

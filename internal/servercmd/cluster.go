@@ -99,7 +99,7 @@ var clusterTips = []string{"nondeterministic_output"}
 var specClusterInfo = command.Spec{
 	Name: "cluster|info", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(1)",
 	Summary: "Returns the state of the cluster.",
-	Flags:   command.Stale, Tips: clusterTips,
+	Flags:   command.Stale | command.Inert, Tips: clusterTips,
 	Examples: clusterExample("INFO"),
 	Run:      ofCluster(runClusterInfo),
 }
@@ -114,7 +114,7 @@ func runClusterInfo(c *command.Ctx) error {
 var specClusterMyID = command.Spec{
 	Name: "cluster|myid", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(1)",
 	Summary: "Returns the node's id.",
-	Flags:   command.Stale, Examples: clusterExample("MYID"),
+	Flags:   command.Stale | command.Inert, Examples: clusterExample("MYID"),
 	Run: ofCluster(runClusterMyID),
 }
 
@@ -151,7 +151,7 @@ const busOffset = 10000
 var specClusterNodes = command.Spec{
 	Name: "cluster|nodes", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
 	Summary: "Returns the nodes of the cluster, one to a line.",
-	Flags:   command.Stale, Tips: clusterTips,
+	Flags:   command.Stale | command.Inert, Tips: clusterTips,
 	Examples: clusterExample("NODES"),
 	Run:      ofCluster(runClusterNodes),
 }
@@ -170,7 +170,7 @@ func runClusterNodes(c *command.Ctx) error {
 var specClusterSlots = command.Spec{
 	Name: "cluster|slots", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
 	Summary: "Returns the slots of each node.",
-	Flags:   command.Stale | command.Loading, Tips: clusterTips,
+	Flags:   command.Stale | command.Loading | command.Inert, Tips: clusterTips,
 	History: []command.Change{{Since: "4.0.0", Text: "Added node IDs."},
 		{Since: "7.0.0", Text: "Added additional networking metadata field."}},
 	Deprecated: &command.Deprecation{Since: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`"},
@@ -195,7 +195,7 @@ func runClusterSlots(c *command.Ctx) error {
 var specClusterShards = command.Spec{
 	Name: "cluster|shards", Group: command.GroupCluster, Since: "7.0.0", Complexity: "O(N) where N is the total number of cluster nodes",
 	Summary: "Returns the cluster's shards: their slots and nodes.",
-	Flags:   command.Stale | command.Loading, Tips: clusterTips,
+	Flags:   command.Stale | command.Loading | command.Inert, Tips: clusterTips,
 	Examples: clusterExample("SHARDS"),
 	Run:      ofCluster(runClusterShards),
 }
@@ -231,7 +231,7 @@ func runClusterShards(c *command.Ctx) error {
 var specClusterLinks = command.Spec{
 	Name: "cluster|links", Group: command.GroupCluster, Since: "7.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
 	Summary: "Returns the connections to other nodes: there are none.",
-	Flags:   command.Stale, Tips: clusterTips,
+	Flags:   command.Stale | command.Inert, Tips: clusterTips,
 	Examples: clusterExample("LINKS"),
 	Run:      ofCluster(func(c *command.Ctx) error { c.Out.Array(0); return nil }),
 }
@@ -239,7 +239,7 @@ var specClusterLinks = command.Spec{
 var specClusterKeySlot = command.Spec{
 	Name: "cluster|keyslot", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
 	Summary: "Returns the slot of a key.",
-	Flags:   command.Stale, Args: []command.Arg{command.Str("key")},
+	Flags:   command.Stale | command.Inert, Args: []command.Arg{command.Str("key")},
 	Examples: clusterExample("KEYSLOT k (differs: cluster-off)"),
 	Run:      ofCluster(runClusterKeySlot),
 }
@@ -277,7 +277,7 @@ var specClusterCountKeysInSlot = command.Spec{
 	Name: "cluster|countkeysinslot", Group: command.GroupCluster, Since: "3.0.0",
 	Complexity: "O(N) where N is the number of keys in the database",
 	Summary:    "Returns the number of keys of a slot. It walks over all keys.",
-	Flags:      command.Stale | command.SelfLock | command.Slow, Args: []command.Arg{command.Int("slot")},
+	Flags:      command.Stale | command.SelfLock | command.Slow | command.Inert, Args: []command.Arg{command.Int("slot")},
 	Examples: clusterExample("COUNTKEYSINSLOT 0"),
 	Run:      ofCluster(runClusterCountKeysInSlot),
 }
@@ -307,7 +307,7 @@ var specClusterGetKeysInSlot = command.Spec{
 	Name: "cluster|getkeysinslot", Group: command.GroupCluster, Since: "3.0.0",
 	Complexity: "O(N) where N is the number of keys in the database",
 	Summary:    "Returns count keys of a slot. It walks over the keys until it has found them.",
-	Flags:      command.Stale | command.SelfLock | command.Slow, Tips: clusterTips,
+	Flags:      command.Stale | command.SelfLock | command.Slow | command.Inert, Tips: clusterTips,
 	Args:     []command.Arg{command.Int("slot"), command.Int("count")},
 	Examples: clusterExample("GETKEYSINSLOT 0 10"),
 	Run:      ofCluster(runClusterGetKeysInSlot),
@@ -356,7 +356,7 @@ func clusterRefused() []*command.Spec {
 		{Name: "meet", Args: []command.Arg{command.Str("ip"), command.Int("port"),
 			command.Opt(command.Int("cluster_bus_port")).Since("4.0.0")}, Flags: changes,
 			History: []command.Change{{Since: "4.0.0", Text: "Added the optional `cluster_bus_port` argument."}}},
-		{Name: "replicas", Args: node, Flags: command.Admin | command.Stale, Tips: clusterTips, Since: "5.0.0"},
+		{Name: "replicas", Args: node, Flags: command.Admin | command.Stale | command.Inert, Tips: clusterTips, Since: "5.0.0"},
 		{Name: "replicate", Args: node, Flags: changes},
 		{Name: "reset", Args: []command.Arg{command.Opt(command.OneOf("hard_soft", command.Token("HARD"), command.Token("SOFT")))},
 			Flags: command.Admin | command.Stale | command.NoScript},
@@ -366,7 +366,7 @@ func clusterRefused() []*command.Spec {
 			command.OneOf("subcommand", command.TokenArg("IMPORTING", command.Str("node-id")),
 				command.TokenArg("MIGRATING", command.Str("node-id")), command.TokenArg("NODE", command.Str("node-id")),
 				command.Token("STABLE"))}, Flags: changes},
-		{Name: "slaves", Args: node, Flags: command.Admin | command.Stale, Tips: clusterTips,
+		{Name: "slaves", Args: node, Flags: command.Admin | command.Stale | command.Inert, Tips: clusterTips,
 			Deprecated: &command.Deprecation{Since: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`"}},
 	}
 	arguments := map[string]string{"addslots": " 1", "addslotsrange": " 1 2", "delslots": " 1", "delslotsrange": " 1 2",

@@ -18,7 +18,7 @@ var specConfigGet = command.Spec{
 	Name: "config|get", Group: command.GroupServer, Since: "2.0.0",
 	Complexity: "O(N) when N is the number of configuration parameters provided",
 	Summary:    "Returns the directives whose names match patterns, with their values.",
-	Flags:      adminFlags,
+	Flags:      adminFlags | command.Inert,
 	Args:       []command.Arg{command.Repeat(command.Block("parameter", command.Str("parameter")))},
 	History:    []command.Change{{Since: "7.0.0", Text: "Added the ability to pass multiple pattern parameters in one call"}},
 	Examples: `

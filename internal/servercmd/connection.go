@@ -14,7 +14,7 @@ var connectionSpecs = []*command.Spec{&specAuth, &specClient, &specEcho, &specHe
 var specPing = command.Spec{
 	Name: "ping", Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the server's liveliness response.",
-	Flags:   command.Fast,
+	Flags:   command.Fast | command.Inert,
 	FanOut:  command.FanOutOne,
 	Stream:  command.StreamControl,
 	Args:    []command.Arg{command.Opt(command.Str("message"))},
@@ -53,7 +53,7 @@ func runPing(c *command.Ctx) error {
 var specEcho = command.Spec{
 	Name: "echo", Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the given string.",
-	Flags:   command.Loading | command.Stale | command.Fast,
+	Flags:   command.Loading | command.Stale | command.Fast | command.Inert,
 	Args:    []command.Arg{command.Str("message")},
 	Examples: `
 > ECHO "as it is"

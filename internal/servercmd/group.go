@@ -46,7 +46,7 @@ var specGroupHelp = helpSince("group", groupSince)
 var specGroupStatus = command.Spec{
 	Name: "group|status", Group: command.GroupServer, Since: groupSince, Complexity: "O(N) where N is the number of nodes",
 	Summary: "Returns what this node knows of its group.",
-	Flags:   adminFlags | command.NoMulti,
+	Flags:   adminFlags | command.NoMulti | command.Inert,
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "Lines of name:value: those about the group in INFO replication, and one for each node of the list, group_peer0 and so on, " +
 		"with its addresses, whether it has a vote and data, its incarnation and level, how long ago it was heard, of which epoch it is the " +

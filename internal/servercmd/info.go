@@ -10,7 +10,7 @@ import (
 var specInfo = command.Spec{
 	Name: "info", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Returns information and statistics about the server.",
-	Flags:      command.Loading | command.Stale | command.SelfLock | command.OfServer,
+	Flags:      command.Loading | command.Stale | command.SelfLock | command.OfServer | command.Inert,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatDangerous,
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},

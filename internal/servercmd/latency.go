@@ -24,7 +24,7 @@ var latencyTips = []string{"nondeterministic_output", "request_policy:all_nodes"
 var specLatencyLatest = command.Spec{
 	Name: "latency|latest", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Returns the latest sample of every event.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
 	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The " +
@@ -59,7 +59,7 @@ func runLatencyLatest(c *command.Ctx) error {
 var specLatencyHistory = command.Spec{
 	Name: "latency|history", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Returns an event's samples.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
 	Args:    []command.Arg{command.Str("event")},
@@ -85,7 +85,7 @@ func runLatencyHistory(c *command.Ctx) error {
 var specLatencyGraph = command.Spec{
 	Name: "latency|graph", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Draws an event's samples.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
 	Args:    []command.Arg{command.Str("event")},
@@ -111,7 +111,7 @@ func runLatencyGraph(c *command.Ctx) error {
 var specLatencyDoctor = command.Spec{
 	Name: "latency|doctor", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Explains the slow events in words.",
-	Flags:   adminFlags,
+	Flags:   adminFlags | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
 	Examples: `
@@ -191,7 +191,7 @@ var specLatencyHistogram = command.Spec{
 	Name: "latency|histogram", Group: command.GroupServer, Since: "7.0.0",
 	Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
 	Summary:    "Returns histograms of the latency of commands.",
-	Flags:      adminFlags,
+	Flags:      adminFlags | command.Inert,
 	FanOut:     command.FanOutOne,
 	Tips:       latencyTips,
 	Args:       []command.Arg{command.Opt(command.Many("command"))},

@@ -70,7 +70,7 @@ var memoryTips = []string{"nondeterministic_output", "request_policy:all_shards"
 var specMemoryStats = command.Spec{
 	Name: "memory|stats", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Returns how the memory is used.",
-	Flags:   command.SelfLock,
+	Flags:   command.SelfLock | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,
 	Replies: "A map of names and numbers: bytes, and ratios.",
@@ -134,7 +134,7 @@ func runMemoryStats(c *command.Ctx) error {
 var specMemoryDoctor = command.Spec{
 	Name: "memory|doctor", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Reports problems of memory use in words.",
-	Flags:   command.SelfLock,
+	Flags:   command.SelfLock | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,
 	Examples: `
@@ -198,7 +198,7 @@ func runMemoryPurge(c *command.Ctx) error {
 var specMemoryMallocStats = command.Spec{
 	Name: "memory|malloc-stats", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Returns statistics of the allocators, as text.",
-	Flags:   command.SelfLock,
+	Flags:   command.SelfLock | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,
 	Examples: `

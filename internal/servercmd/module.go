@@ -17,7 +17,7 @@ const bloomVersion = 20612
 var specModuleList = command.Spec{
 	Name: "module|list", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of loaded modules.",
 	Summary: "Returns the modules that clients look for: `bf`, whose commands are built in.",
-	Flags:   command.Admin | command.NoScript,
+	Flags:   command.Admin | command.NoScript | command.Inert,
 	Tips:    []string{"nondeterministic_output_order"},
 	Examples: `
 > MODULE LIST

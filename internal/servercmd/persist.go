@@ -99,7 +99,7 @@ func runBgrewriteaof(c *command.Ctx) error {
 var specLastsave = command.Spec{
 	Name: "lastsave", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Returns the time of the last save, in seconds since 1970.",
-	Flags:      command.Loading | command.Stale | command.Fast,
+	Flags:      command.Loading | command.Stale | command.Fast | command.Inert,
 	Categories: command.CatAdmin | command.CatDangerous,
 	Tips:       []string{"nondeterministic_output"},
 	Replies:    "The time; that of the server's start if nothing was saved since.",

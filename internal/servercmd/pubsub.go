@@ -270,7 +270,7 @@ func pubsubHelp() command.Spec {
 var specPubsubChannels = command.Spec{
 	Name: "pubsub|channels", Group: command.GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of active channels",
 	Summary: "Lists the channels that have subscribers. Patterns do not count.",
-	Flags:   command.PubSub | command.Loading | command.Stale,
+	Flags:   command.PubSub | command.Loading | command.Stale | command.Inert,
 	Args:    []command.Arg{command.Opt(command.Pattern("pattern"))},
 	Examples: `
 2> SUBSCRIBE news
@@ -288,7 +288,7 @@ var specPubsubChannels = command.Spec{
 var specPubsubShardchannels = command.Spec{
 	Name: "pubsub|shardchannels", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of active shard channels",
 	Summary: "Lists the shard channels that have subscribers.",
-	Flags:   command.PubSub | command.Loading | command.Stale,
+	Flags:   command.PubSub | command.Loading | command.Stale | command.Inert,
 	Args:    []command.Arg{command.Opt(command.Pattern("pattern"))},
 	Examples: `
 > PUBSUB SHARDCHANNELS
@@ -319,7 +319,7 @@ func runPubsubChannels(c *command.Ctx, k pubsub.Kind) error {
 var specPubsubNumpat = command.Spec{
 	Name: "pubsub|numpat", Group: command.GroupPubSub, Since: "2.8.0", Complexity: "O(1)",
 	Summary: "Counts the different patterns that have subscribers.",
-	Flags:   command.PubSub | command.Loading | command.Stale,
+	Flags:   command.PubSub | command.Loading | command.Stale | command.Inert,
 	Examples: `
 > PUBSUB NUMPAT
 (integer) 0
@@ -335,7 +335,7 @@ func runPubsubNumpat(c *command.Ctx) error {
 var specPubsubNumsub = command.Spec{
 	Name: "pubsub|numsub", Group: command.GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of requested channels",
 	Summary: "Counts the subscribers of channels. Patterns do not count.",
-	Flags:   command.PubSub | command.Loading | command.Stale,
+	Flags:   command.PubSub | command.Loading | command.Stale | command.Inert,
 	Args:    []command.Arg{command.Opt(command.Many("channel"))},
 	Examples: `
 2> SUBSCRIBE news
@@ -354,7 +354,7 @@ var specPubsubNumsub = command.Spec{
 var specPubsubShardnumsub = command.Spec{
 	Name: "pubsub|shardnumsub", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of requested shard channels",
 	Summary: "Counts the subscribers of shard channels.",
-	Flags:   command.PubSub | command.Loading | command.Stale,
+	Flags:   command.PubSub | command.Loading | command.Stale | command.Inert,
 	Args:    []command.Arg{command.Opt(command.Many("shardchannel"))},
 	Examples: `
 > PUBSUB SHARDNUMSUB news

@@ -176,7 +176,7 @@ func failoverTimeout(b []byte) (time.Duration, error) {
 var specRole = command.Spec{
 	Name: "role", Group: command.GroupServer, Since: "2.8.12", Complexity: "O(1)",
 	Summary:    "Returns the server's role in replication, its offset, and its replicas.",
-	Flags:      command.NoScript | command.Loading | command.Stale | command.Fast,
+	Flags:      command.NoScript | command.Loading | command.Stale | command.Fast | command.Inert,
 	Categories: command.CatAdmin | command.CatDangerous,
 	Replies: "Of a master: `master`, its offset, and address and offset of each replica. Of a replica: `slave`, the master's host and port, " +
 		"the state of the link, and the offset, -1 while there is no stream.",

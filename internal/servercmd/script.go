@@ -34,7 +34,7 @@ OK
 var specScriptExists = command.Spec{
 	Name: "script|exists", Group: command.GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of digests",
 	Summary: "Determines whether server-side Lua scripts exist in the script cache.",
-	Flags:   command.NoScript,
+	Flags:   command.NoScript | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_shards", "response_policy:agg_logical_and"},
 	Args:    []command.Arg{command.Many("sha1")},
@@ -148,7 +148,7 @@ func runScriptLoad(c *command.Ctx) error {
 var specScriptShow = command.Spec{
 	Name: "script|show", Group: command.GroupScripting, Since: "8.0.0", Complexity: "O(1)",
 	Summary: "Shows the text of a server-side Lua script in the script cache, as Valkey 8.0 does.",
-	Flags:   command.NoScript,
+	Flags:   command.NoScript | command.Inert | command.Quotes,
 	Args:    []command.Arg{command.Str("sha1")},
 	Replies: "The script's text; NOSCRIPT if it is not cached.",
 	Examples: `

@@ -166,7 +166,7 @@ func tooMany(args [][]byte) error {
 var specFunctionDump = command.Spec{
 	Name: "function|dump", Group: command.GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
 	Summary: "Dumps all libraries into a serialized binary payload.",
-	Flags:   command.NoScript,
+	Flags:   command.NoScript | command.Inert | command.Quotes,
 	Replies: "The payload, in Redis's format.",
 	Examples: `
 > FUNCTION DUMP
@@ -246,7 +246,7 @@ var specFunctionKill = command.Spec{
 var specFunctionList = command.Spec{
 	Name: "function|list", Group: command.GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
 	Summary: "Returns information about all libraries.",
-	Flags:   command.NoScript,
+	Flags:   command.NoScript | command.Inert | command.Quotes,
 	Tips:    []string{"nondeterministic_output_order"},
 	Args: []command.Arg{command.Opt(command.TokenArg("LIBRARYNAME", command.Str("library-name-pattern"))),
 		command.Opt(command.Token("WITHCODE"))},
@@ -327,7 +327,7 @@ func listLibrary(c *command.Ctx, l *script.Library, code bool) {
 var specFunctionStats = command.Spec{
 	Name: "function|stats", Group: command.GroupScripting, Since: "7.0.0", Complexity: "O(1)",
 	Summary: "Returns information about the running function.",
-	Flags:   command.NoScript | command.AllowBusy,
+	Flags:   command.NoScript | command.AllowBusy | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 	Replies: "A map: the function that runs, its command and its time in ms, or nil; and the engines with their numbers of libraries " +

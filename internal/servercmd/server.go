@@ -17,7 +17,7 @@ var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &
 var specTime = command.Spec{
 	Name: "time", Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Returns the server's time: seconds since 1970, and microseconds of the current one.",
-	Flags:   command.Loading | command.Stale | command.Fast,
+	Flags:   command.Loading | command.Stale | command.Fast | command.Inert,
 	Tips:    []string{"nondeterministic_output"},
 	Examples: `
 > TIME

@@ -24,7 +24,7 @@ func helpSince(container, since string) command.Spec {
 var specSlowlogGet = command.Spec{
 	Name: "slowlog|get", Group: command.GroupServer, Since: "2.2.12", Complexity: "O(N) where N is the number of entries returned",
 	Summary: "Returns the latest calls that took longer than slowlog-log-slower-than.",
-	Flags:   command.Admin | command.Loading | command.Stale,
+	Flags:   command.Admin | command.Loading | command.Stale | command.Inert | command.Quotes,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "nondeterministic_output"},
 	Args:    []command.Arg{command.Opt(command.Int("count"))},
@@ -82,7 +82,7 @@ func runSlowlogGet(c *command.Ctx) error {
 var specSlowlogLen = command.Spec{
 	Name: "slowlog|len", Group: command.GroupServer, Since: "2.2.12", Complexity: "O(1)",
 	Summary: "Returns the number of calls in the slow log.",
-	Flags:   command.Admin | command.Loading | command.Stale,
+	Flags:   command.Admin | command.Loading | command.Stale | command.Inert,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},
 	Examples: `

@@ -155,7 +155,7 @@ func runClientCaching(c *command.Ctx) error {
 var specClientGetredir = command.Spec{
 	Name: "client|getredir", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1)",
 	Summary: "Returns the connection that gets this one's invalidation messages.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Replies: "Its id; 0: this one itself; -1: client-side caching is off.",
 	Examples: `
 > CLIENT GETREDIR
@@ -176,7 +176,7 @@ func runClientGetredir(c *command.Ctx) error {
 var specClientTrackinginfo = command.Spec{
 	Name: "client|trackinginfo", Group: command.GroupConnection, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Describes the connection's client-side caching.",
-	Flags:   ownFlags,
+	Flags:   ownFlags | command.Inert,
 	Examples: `
 > CLIENT TRACKINGINFO
 1) "flags"
