@@ -15,22 +15,6 @@ var specScript = command.Spec{
 
 var specScriptHelp = command.HelpSpec("script", command.GroupScripting, command.CatScripting)
 
-var specScriptDebug = command.Spec{
-	Name: "script|debug", Group: command.GroupScripting, Since: "3.2.0", Complexity: "O(1)",
-	Summary: "Sets the debug mode of server-side Lua scripts.",
-	Flags:   command.NoScript,
-	Client:  command.Stateful,
-	Args:    []command.Arg{command.OneOf("mode", command.Token("YES"), command.Token("SYNC"), command.Token("NO"))},
-	Replies: "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
-	Examples: `
-> SCRIPT DEBUG NO
-OK
-> SCRIPT DEBUG MAYBE
-(error) ERR Use SCRIPT DEBUG YES/SYNC/NO
-`,
-	Run: runScriptDebug,
-}
-
 var specScriptExists = command.Spec{
 	Name: "script|exists", Group: command.GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of digests",
 	Summary: "Determines whether server-side Lua scripts exist in the script cache.",

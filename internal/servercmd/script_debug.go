@@ -42,6 +42,22 @@ const (
 	debugSync
 )
 
+var specScriptDebug = command.Spec{
+	Name: "script|debug", Group: command.GroupScripting, Since: "3.2.0", Complexity: "O(1)",
+	Summary: "Sets the debug mode of server-side Lua scripts.",
+	Flags:   command.NoScript,
+	Client:  command.Stateful,
+	Args:    []command.Arg{command.OneOf("mode", command.Token("YES"), command.Token("SYNC"), command.Token("NO"))},
+	Replies: "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
+	Examples: `
+> SCRIPT DEBUG NO
+OK
+> SCRIPT DEBUG MAYBE
+(error) ERR Use SCRIPT DEBUG YES/SYNC/NO
+`,
+	Run: runScriptDebug,
+}
+
 func runScriptDebug(c *command.Ctx) error {
 	s := session.Of(c)
 	mode := debugOff
