@@ -19,7 +19,7 @@ func run(p *browsertest.Page) {
 	p.Click(`$('dialog[open] button[type=submit]')`)
 }
 
-// C1: Edit and Run without a change leave each value as it is, whatever bytes it has.
+// Edit and Run without a change leave each value as it is, whatever bytes it has.
 func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	s := browsertest.Serve(t)
 	values := map[string]string{
@@ -74,7 +74,7 @@ func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	}
 }
 
-// C2 and C4: what another client has changed meanwhile stays.
+// What another client has changed meanwhile stays.
 func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "s", "one")
@@ -152,7 +152,7 @@ func TestAnElementIsRemovedAPlaceMappedAFilterMeasured(t *testing.T) {
 	p.Eventually(`/2 \/ \d+ \(/.test(text('#screen')) && /Generations\s+6 × 10(\.0)? s/.test(text('#screen'))`)
 }
 
-// C7 and C25: Add and New key touch nothing that exists.
+// Add and New key touch nothing that exists.
 func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "H", "f", "old")
@@ -196,7 +196,6 @@ func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 	}
 }
 
-// C3
 func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
 	s := browsertest.Serve(t)
 	for _, k := range []string{"1", "2", "3"} {
@@ -293,7 +292,6 @@ func TestChosenKeysAreCopiedAndRenamed(t *testing.T) {
 	}
 }
 
-// C5
 func TestSharedDeadLettersAreNotRequeuedAsAWhole(t *testing.T) {
 	s := browsertest.Serve(t)
 	for _, k := range []string{"{s}a", "{s}b"} {

@@ -25,7 +25,6 @@ const watchFades = `(() => {
 	}).observe(document, { subtree: true, attributes: true, attributeFilter: ['class'] });
 })()`
 
-// T1
 func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -119,7 +118,6 @@ func TestAListOfExpirationsScrollsByItself(t *testing.T) {
 	}
 }
 
-// T2
 func TestFieldsOfAHashGoOneByOneAndTheKeyWithTheLast(t *testing.T) {
 	s := browsertest.Serve(t)
 	now := time.Now().UnixMilli()
@@ -192,7 +190,6 @@ func report(t *testing.T, p *browsertest.Page, what string) {
 })()`))
 }
 
-// T3
 func TestAStormOfExpirationsIsSeenBeforeItComesAndCountedAfter(t *testing.T) {
 	const keys = 50_000
 	s := browsertest.Serve(t)
@@ -212,7 +209,7 @@ func TestAStormOfExpirationsIsSeenBeforeItComesAndCountedAfter(t *testing.T) {
 	t.Logf("on time: %s", p.Text(`$$('#screen tbody tr').find((e) => /^All/.test(e.innerText)).innerText`))
 }
 
-// T3, on the screen with most rows
+// Keys is the screen with most rows.
 func TestAScreenOfTwoHundredRowsHasNoLongTask(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 1000 {
@@ -240,7 +237,7 @@ func TestAScreenOfTwoHundredRowsHasNoLongTask(t *testing.T) {
 	}
 }
 
-// F8: rows make room for others as they go, so that what expires next is never nothing while deadlines fall.
+// Rows make room for others as they go, so that what expires next is never nothing while deadlines fall.
 func TestWhatExpiresNextIsNeverEmptyWhileDeadlinesFall(t *testing.T) {
 	s := browsertest.Serve(t)
 	at := time.Now().UnixMilli() + 3000
@@ -262,7 +259,7 @@ func TestWhatExpiresNextIsNeverEmptyWhileDeadlinesFall(t *testing.T) {
 	}
 }
 
-// F8: the list of an interval has a thousand rows at most, and what stands before them is not nothing.
+// The list of an interval has a thousand rows at most, and what stands before them is not nothing.
 func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	s := browsertest.Serve(t)
 	now := time.Now().UnixMilli()

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// C17: the server finds the first rows by the column, among all, and a name.
+// The server sorts all rows by the column, sends the first, and finds a name among all.
 func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 1000 {
@@ -51,7 +51,7 @@ func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 	}
 }
 
-// C16: the tiles stay in sight, however much needs attention.
+// The tiles stay in sight, however much needs attention.
 func TestNowNamesTheWorstOfEachKind(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 50 {
@@ -69,7 +69,6 @@ func TestNowNamesTheWorstOfEachKind(t *testing.T) {
 	p.Eventually(`location.hash.startsWith('#/queues')`)
 }
 
-// C15
 func TestAJobShowsTheNumbersOfItsPayload(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.ADD", "q", "job", `{"order":12345678901234567890,"a":1,"a":2}`)
@@ -80,7 +79,7 @@ func TestAJobShowsTheNumbersOfItsPayload(t *testing.T) {
 	p.Eventually(`text('dialog[open] pre.value').startsWith('00000000  7b 22')`)
 }
 
-// C18: names of any bytes have their place in the tree.
+// Names of any bytes have their place in the tree.
 func TestTheTreeKeepsBytesAndTextApart(t *testing.T) {
 	s := browsertest.Serve(t)
 	for _, k := range []string{"\xff:a", "\xff:b", "\xff:c:d", `\xff:lit`, "a*b:x", "a*b:y", "axb:z"} {
@@ -97,7 +96,6 @@ func TestTheTreeKeepsBytesAndTextApart(t *testing.T) {
 	p.Eventually(`$$('#screen tbody tr').length === 2 && !text('#screen tbody').includes('axb')`)
 }
 
-// C20 and C21
 func TestNoClientHidesTheOthers(t *testing.T) {
 	s := browsertest.Serve(t)
 	c := client(t, s)
@@ -118,7 +116,6 @@ func TestNoClientHidesTheOthers(t *testing.T) {
 	p.Shot("clients-hostile")
 }
 
-// C22
 func TestAWideEntryIsShownInPart(t *testing.T) {
 	s := browsertest.Serve(t)
 	args := []any{"XADD", "x", "1-1"}
@@ -135,7 +132,7 @@ func TestAWideEntryIsShownInPart(t *testing.T) {
 	p.Eventually(`$('#screen form.line input')?.value === 'XRANGE x 1-1 1-1'`)
 }
 
-// C23: a name that no request holds, and a login without a scrollbar.
+// The page says how long a name is that no request holds, and the login has no scrollbar.
 func TestWhatIsTooLongOrTooHighIsSaid(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -149,7 +146,7 @@ func TestWhatIsTooLongOrTooHighIsSaid(t *testing.T) {
 	p.Eventually(`text('#screen').includes('The name of this key has 1,050,000 bytes')`)
 }
 
-// C19: spans, Find, and a screen that was never open while the server is away.
+// Times to live in words, Find, and a screen that opens for the first time while the server is away.
 func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")
@@ -191,7 +188,7 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	p.Eventually(`byText('#screen h1', 'Performance').length`)
 }
 
-// C14: a replica offers no write, and says when its master spoke last.
+// A replica offers no write, and says when its master spoke last.
 func TestAReplicaOffersNoWrite(t *testing.T) {
 	master := browsertest.Serve(t)
 	master.Do("SET", "k", "v")

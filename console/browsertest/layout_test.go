@@ -49,7 +49,6 @@ func routes() []string {
 	return all
 }
 
-// T14
 func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 	s := shop(t)
 	for name, o := range map[string]browsertest.Options{
@@ -175,7 +174,6 @@ func TestAWrongPasswordIsToldInTheLanguageOfThePage(t *testing.T) {
 	p.Eventually(`text('form.login [role=alert]') === '用户或密码错误，或用户已停用。'`)
 }
 
-// T12
 func TestWhatEyesAndScreenReadersNeedIsThere(t *testing.T) {
 	s := shop(t)
 	for name, o := range map[string]browsertest.Options{"light": {}, "dark": {Dark: true},
@@ -228,7 +226,7 @@ func TestWhatEyesAndScreenReadersNeedIsThere(t *testing.T) {
 	})
 }
 
-// F4: seven minutes without a sample are seven minutes wide, and no line crosses them.
+// Seven minutes without a sample are seven minutes wide, and no line crosses them.
 func TestALinePlacesSamplesByTimeAndEndsAtAGap(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t).URL, browsertest.Options{})
 	p.Eval(`void import('./lib/chart.js').then((m) => {
@@ -262,7 +260,7 @@ func TestALinePlacesSamplesByTimeAndEndsAtAGap(t *testing.T) {
 	}
 }
 
-// F1: what only screen readers read takes no place.
+// What only screen readers read takes no place.
 func TestNoScreenScrollsIntoNothing(t *testing.T) {
 	s := shop(t)
 	for name, o := range map[string]browsertest.Options{"desktop": {}, "phone": {Width: 390, Height: 844, Mobile: true}} {
@@ -286,7 +284,7 @@ func TestNoScreenScrollsIntoNothing(t *testing.T) {
 	}
 }
 
-// F10: on a phone the columns of a table neither overlap nor stand outside, and a name does not wrap letter by letter.
+// On a phone the columns of a table neither overlap nor stand outside, and a name does not wrap letter by letter.
 func TestColumnsHaveRoom(t *testing.T) {
 	s := shop(t)
 	s.Do("EXPIRY", "RULE", "SET", "checkout-sessions-of-europe", "MATCH", "session:checkout:eu-central-1:*",

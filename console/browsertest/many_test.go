@@ -32,7 +32,6 @@ func populate(t *testing.T, s *browsertest.Server, n int) {
 	}
 }
 
-// T10
 func TestAListOfManyKeysIsWalkedToItsEndInFlatMemory(t *testing.T) {
 	s := browsertest.Serve(t)
 	populate(t, s, *many)
@@ -69,7 +68,6 @@ func TestAListOfManyKeysIsWalkedToItsEndInFlatMemory(t *testing.T) {
 	}
 }
 
-// T10
 func TestATreeOfManyPrefixesOpens(t *testing.T) {
 	s := browsertest.Serve(t)
 	populate(t, s, *many)

@@ -58,7 +58,6 @@ func TestAFailureThatNothingAwaitsIsAMessage(t *testing.T) {
 	}
 }
 
-// T9
 func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	s := browsertest.Serve(t, "--dir", t.TempDir(), "--appendonly", "yes")
 	s.Do("EXPIRY", "RULE", "SET", "all", "MATCH", "*", "TO", "expired")
@@ -104,7 +103,6 @@ func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	p.Eventually(`byText('#screen .tile', 'Keys').length && $('#screen .tile b').innerText !== '–'`)
 }
 
-// T11
 func TestEightTabsLoadAndHiddenOnesHoldNoStream(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")
@@ -137,7 +135,6 @@ func TestEightTabsLoadAndHiddenOnesHoldNoStream(t *testing.T) {
 	p.Eventually(`!$('.stale')`)
 }
 
-// T13
 func TestEverythingWorksBehindAProxyWithAPrefix(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret", "--http-hosts", "console.test")
 	fill(s)

@@ -16,7 +16,6 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// T4
 func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 10 {
@@ -164,7 +163,6 @@ func line(t *testing.T, s *browsertest.Server, key string, n int) {
 	})
 }
 
-// T5
 func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 	s := browsertest.Serve(t)
 	worker := client(t, s)
@@ -290,7 +288,6 @@ func TestDeadLettersAreNotLateAndAPhoneShowsTheirPayloads(t *testing.T) {
 	p.Eventually(`byText('#screen tbody tr', 'ann@bounce.example').length && byText('#screen td', 'ann@bounce.example').length`)
 }
 
-// T6
 func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
@@ -384,7 +381,6 @@ func TestARequeueSaysWhyADeadLetterStays(t *testing.T) {
 	}
 }
 
-// T6
 func TestALongPayloadIsShownInPart(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.ADD", "big", "one", strings.Repeat("payload ", 5<<20/8))

@@ -55,7 +55,6 @@ func harmless(t *testing.T, p *browsertest.Page, where string) {
 	}
 }
 
-// T-S1
 func TestHostileNamesAndValuesAreText(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i, h := range hostile {
@@ -262,7 +261,6 @@ note('frame', new Promise((done, fail) => { const i = document.createElement('if
   document.addEventListener('DOMContentLoaded', () => document.body.append(i)); }));
 `
 
-// T-S2
 func TestAPageOfAnotherOriginReadsAndChangesNothing(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "secret", "s3cr3t")
@@ -279,7 +277,6 @@ func TestAPageOfAnotherOriginReadsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// T-S3
 func TestARebindingHostGets421(t *testing.T) {
 	s := browsertest.Serve(t)
 	u, err := url.Parse(s.URL)
@@ -360,7 +357,6 @@ func (x thief) get(t *testing.T, method, path, body string) *http.Response {
 	return a
 }
 
-// T-S4
 func TestAStolenCookieIsWorthNothingAfterTheLogin(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	for _, end := range []struct {
@@ -437,7 +433,6 @@ func TestACookieIsNotSentAcrossSites(t *testing.T) {
 	}
 }
 
-// T-S5
 func TestTheSixthWrongPasswordHasToWait(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "ann", "on", ">letmein", "+@all", "~*")
@@ -460,7 +455,6 @@ func TestTheSixthWrongPasswordHasToWait(t *testing.T) {
 	login(p, "default", "secret")
 }
 
-// T-S6
 func TestAnInjectedScriptDoesNotRun(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -493,7 +487,6 @@ func TestAnInjectedScriptDoesNotRun(t *testing.T) {
 	}
 }
 
-// T-S7
 func TestAFramedConsoleIsBlank(t *testing.T) {
 	s := browsertest.Serve(t)
 	site := browsertest.Site(t, "127.0.0.1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -530,7 +523,6 @@ func urlOf(f *cdp.Frame) string {
 	return f.URL
 }
 
-// T-S8
 func TestAPeerOfAnotherMachineIsDeniedWithoutAPassword(t *testing.T) {
 	// Only the peer's address is that of another machine: the test sends nothing to one.
 	f := browsertest.Embed(t, browsertest.FrontOptions{Wrap: func(next http.Handler) http.Handler {
@@ -552,7 +544,6 @@ func TestAPeerOfAnotherMachineIsDeniedWithoutAPassword(t *testing.T) {
 	p.Shot("denied")
 }
 
-// T-S9
 func TestTheRedisPortRefusesABrowser(t *testing.T) {
 	s := browsertest.Serve(t)
 	site := outside(t, "other.test", "http://"+s.Addr+"/", `
@@ -572,7 +563,6 @@ for (const path of ['', 'SET hacked 1', 'x\r\nSET hacked 1']) {
 	}
 }
 
-// T-S10
 func TestACookieOfAnotherPortIsNoLogin(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	u, err := url.Parse(s.URL)

@@ -208,7 +208,6 @@ func TestScreensWithDataThatMoves(t *testing.T) {
 	q.Shot("S19-read-only-keys")
 }
 
-// S14 and S15.
 func TestScreensWithoutAServerAndWithoutData(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{Dark: true})

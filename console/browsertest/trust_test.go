@@ -21,7 +21,6 @@ func shell(p *browsertest.Page, line string) {
 	p.Eventually(`$('#screen [role=log] b')?.innerText === '> ' + ` + browsertest.Quote(line))
 }
 
-// C8
 func TestTheShellKeepsNoPasswordAndNoHistoryOfAnother(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "ro", "on", ">looking", "-@all", "+@read", "~shop:*")
@@ -63,7 +62,6 @@ func TestTheShellKeepsNoPasswordAndNoHistoryOfAnother(t *testing.T) {
 	}
 }
 
-// C13
 func TestNowIsClearOnlyAfterACheckThatWorked(t *testing.T) {
 	s := browsertest.Serve(t, "--rename-command", "SCAN", "")
 	s.Do("SET", "k", "v")
@@ -97,7 +95,6 @@ func TestNowIsClearOnlyAfterACheckThatWorked(t *testing.T) {
 	p.Eventually(`byText('#screen p', 'The data could not be checked: it is broken').length && !$('#screen .calm')`)
 }
 
-// C6
 func TestSwitchingOffAUserSaysWhatFollows(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL+"#/server", browsertest.Options{})
@@ -114,7 +111,6 @@ func TestSwitchingOffAUserSaysWhatFollows(t *testing.T) {
 	p.Eventually(`text('dialog[open]').includes('You are logged in as this user') && !text('dialog[open]').includes('No other user can log in')`)
 }
 
-// C10 and C12
 func TestAScreenThatTheUserMayNotSeeAsksForNothing(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "none", "on", ">nothing", "-@all")
@@ -141,7 +137,6 @@ func TestAScreenThatTheUserMayNotSeeAsksForNothing(t *testing.T) {
 	}
 }
 
-// C11
 func TestTheBarNamesTheActingUser(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "bea", "on", ">bee", "+@all", "~*")

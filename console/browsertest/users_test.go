@@ -54,7 +54,6 @@ func do(p *browsertest.Page, words ...string) (status float64, answer map[string
 	return status, answer
 }
 
-// T7
 func TestAUserOfSomeKeysSeesThoseAndNoError(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	fill(s)
@@ -102,7 +101,6 @@ func TestAUserOfSomeKeysSeesThoseAndNoError(t *testing.T) {
 	}
 }
 
-// T8
 func TestAReadOnlyConsoleHasNoWayToWrite(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret", "--http-console-read-only", "yes")
 	fill(s)
@@ -154,7 +152,6 @@ func tabTo(t *testing.T, p *browsertest.Page, what string) {
 	t.Fatalf("60 times Tab do not lead to %s; the focus is on %s", what, p.Focused())
 }
 
-// T12
 func TestTheKeyboardAloneChangesATTL(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	fill(s)
@@ -219,7 +216,7 @@ func TestTheKeyboardAloneChangesATTL(t *testing.T) {
 	p.Eventually(`text('#screen h1').includes(` + browsertest.Quote(name) + `)`)
 }
 
-// T12. A screen is drawn anew when its key changes.
+// A screen draws itself again when its key changes.
 func TestTheFocusStaysWhereItIsWhenAKeyChanges(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "cart", "apple", 1)

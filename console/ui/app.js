@@ -53,7 +53,7 @@ function showFailure(e) {
 
 /**
  * Asks who the user is, and what the user may do. Another tab may have logged in another user, and rules change while a page is open: the
- * screen then begins anew.
+ * page then opens the screen again.
  */
 async function check() {
   checkedAt = Date.now();

@@ -321,7 +321,7 @@ class Keys {
       const { match, prefix, type, ttl: life, size } = this.filter,
         limit = this.all ? PAGE.tree : this.page,
         a = await get('keys', { db: ctx.db, cursor: state.cursor, match, prefix, type, ttl: life || 'any', size, limit }, ctx.stop);
-      if (state !== this.state) return; // it has begun anew
+      if (state !== this.state) return; // another walk has started since
       this.add(a);
       if (this.isDrawn()) this.draw();
     } catch (e) {
@@ -334,7 +334,7 @@ class Keys {
     if (this.goesOn() && !ctx.stop.aborted) this.next();
   }
 
-  /** Begins anew. */
+  /** Starts the walk from the first key again. */
   again() {
     this.state = begin(this.first);
     this.busy = false;

@@ -6,7 +6,7 @@ import { lang, setLang, t } from '../lib/i18n.js';
 
 export const title = 'login.title';
 
-/** The other language and the other theme, as in the bar of the screens. @param {() => void} again shows the card anew */
+/** The other language and the other theme, as in the bar of the screens. @param {() => void} again shows the card again */
 function settings(again) {
   const turn = () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
     translate = async () => {
