@@ -199,8 +199,8 @@ func (c *client) named(words []string) {
 	case sub == "setname" && len(words) == 2:
 		c.name = words[1]
 		c.w.OK()
-	case sub == "setinfo" && len(words) == 3:
-		c.w.OK()
+	case sub == "setinfo" && len(words) == 3, sub == "tracking" && len(words) > 1:
+		c.w.OK() // rueidis tracks on each connection: there are no keys here that could change
 	case sub == "getname" && len(words) == 1:
 		if c.name == "" {
 			c.w.Null()
@@ -209,7 +209,7 @@ func (c *client) named(words []string) {
 		c.w.BulkString(c.name)
 	case sub == "id" && len(words) == 1:
 		c.w.Int(c.id)
-	case strings.Contains(" setname setinfo getname id ", " "+sub+" "):
+	case strings.Contains(" setname setinfo getname id tracking ", " "+sub+" "):
 		c.arity("client|" + sub)
 	default:
 		c.w.Error("ERR unknown subcommand '" + words[0] + "'. Try CLIENT HELP.")

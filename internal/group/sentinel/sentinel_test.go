@@ -116,6 +116,7 @@ func TestAnswersHaveSentinelsForm(t *testing.T) {
 		{view(), "CLIENT SETINFO LIB-NAME x", "+OK\r\n"},
 		{view(), "CLIENT GETNAME", "$-1\r\n"},
 		{view(), "CLIENT ID", ":7\r\n"},
+		{view(), "CLIENT TRACKING ON OPTIN", "+OK\r\n"}, // as redis-sentinel 7.0.15 does
 		{view(), "CLIENT ID x", "-ERR wrong number of arguments for 'client|id' command\r\n"},
 		{view(), "CLIENT KILL x", "-ERR unknown subcommand 'KILL'. Try CLIENT HELP.\r\n"},
 		{view(), "GET k", "-ERR unknown command 'GET', with args beginning with: 'k' \r\n"},
