@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"io"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,18 +98,9 @@ func python(t *testing.T, program, addr string) string {
 	return pythonWith(t, "redis", program, addr)
 }
 
-// pythonWith plays a program of python/ that needs a module. It takes the
-// system's Python as well as the first one: Debian's package python3-module
-// serves that one only.
+// pythonWith plays a program of python/ that needs a module.
 func pythonWith(t *testing.T, module, program, addr string) string {
-	realserver.Program(t, "python3")
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import "+module).Run() == nil {
-			return run(t, name, program, addr)
-		}
-	}
-	realserver.Require(t, "no python3 with "+module+" (python3-"+module+") is installed")
-	return ""
+	return run(t, realserver.Python(t, module), program, addr)
 }
 
 // run runs a program and returns its output.

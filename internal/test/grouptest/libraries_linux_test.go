@@ -136,13 +136,9 @@ func (g *group) libraries(ctx context.Context, running *sync.WaitGroup) (all []*
 		return r.Do(ctx, r.B().Set().Key("rueidis").Value("v").Build()).Error()
 	})
 	addrs := strings.Join(g.sentinels, ",")
-	if err := exec.Command("/usr/bin/python3", "-c", "import redis.sentinel").Run(); err != nil {
-		g.Run("redis-py", func(t *testing.T) { realserver.Require(t, "python3-redis is not installed") })
-	} else {
-		err = add("redis-py").program(ctx, running, exec.CommandContext(ctx, "/usr/bin/python3", "-c", python, addrs))
-		if err != nil {
-			g.Fatal(err)
-		}
+	err = add("redis-py").program(ctx, running, exec.CommandContext(ctx, realserver.Python(g, "redis"), "-c", python, addrs))
+	if err != nil {
+		g.Fatal(err)
 	}
 	if *ioredis != "" {
 		cmd := exec.CommandContext(ctx, "node", "-", addrs)

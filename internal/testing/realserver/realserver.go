@@ -92,10 +92,30 @@ func Program(t testing.TB, program string) string {
 	if program == Redis8 || program == Valkey9 {
 		reason += "; .ci/servers fetches it"
 	}
-	if slices.Contains(strings.Fields(os.Getenv(withoutEnv)), program) {
+	Lacks(t, program, reason)
+	return ""
+}
+
+// Lacks ends the test as Require does, for a reason. It skips the test if EBB_WITHOUT names what the machine lacks: .ci/run has said so.
+func Lacks(t testing.TB, what, reason string) {
+	t.Helper()
+	if slices.Contains(strings.Fields(os.Getenv(withoutEnv)), what) {
 		t.Skip(reason)
 	}
 	Require(t, reason)
+}
+
+// Python returns the path of a Python that has a module, of the system's or the first one: Debian's package python3-MODULE serves the
+// system's alone. If there is none, it ends the test as Require does.
+func Python(t testing.TB, module string) string {
+	t.Helper()
+	Program(t, "python3")
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	Require(t, "no python3 with "+module+" (python3-"+module+") is installed")
 	return ""
 }
 
