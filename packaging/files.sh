@@ -5,7 +5,7 @@ set -eu
 dir=$1
 GO=${GO:-go}
 mkdir -p "$dir/completions"
-CGO_ENABLED=0 GOOS='' GOARCH='' $GO build -o "$dir/here" ./cmd/ebb
+CGO_ENABLED=0 GOOS='' GOARCH='' $GO build -tags man -o "$dir/here" ./cmd/ebb
 "$dir/here" man "$dir"
 for shell in bash zsh fish; do
 	"$dir/here" completion $shell >"$dir/completions/ebb.$shell"

@@ -13,7 +13,7 @@
 //	ebb backup    save a server's data into a file
 //	ebb check     examine files of data
 //	ebb bench     measure a server
-//	ebb man       write the manual pages; ebb completion prints a shell's completions
+//	ebb completion  print a shell's completions
 //	ebb version
 //
 // Under the names redis-server, redis-cli, redis-check-rdb, redis-check-aof and redis-benchmark, or Valkey's, the
@@ -53,10 +53,9 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), witnessCommand(), groupCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(),
-		migrateCommand(), handoverCommand(),
-		queueCommand(), backupCommand(), checkCommand(), benchCommand(), manCommand(), versionCommand(),
-		sentinelCommand()}
+	return append(buildCommands(), serveCommand(), witnessCommand(), groupCommand(), demoCommand(), cliCommand(), healthCommand(),
+		doctorCommand(), migrateCommand(), handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(),
+		versionCommand(), sentinelCommand())
 }
 
 // exitStatus is the status with which the program ends, as an error whose message is

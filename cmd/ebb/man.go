@@ -1,14 +1,13 @@
+//go:build man
+
 package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
@@ -18,14 +17,19 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
+// buildCommands returns the commands that only the build of packages needs. Its library for manual pages has a third of a megabyte, which
+// servers do without.
+func buildCommands() []*cobra.Command { return []*cobra.Command{manCommand()} }
+
 func manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write the manual pages into a directory",
+		Use:    "man DIR",
+		Hidden: true,
+		Short:  "Write the manual pages into a directory",
 		Long: `Write the manual pages into DIR/man1 and DIR/man5: one for each command, from its help, and
 ebb.conf(5) with every directive. Packages hold them.
 
-  ebb man /usr/local/share/man`,
+  go run -tags man ./cmd/ebb man /usr/local/share/man`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			one, five := filepath.Join(args[0], "man1"), filepath.Join(args[0], "man5")
@@ -109,17 +113,6 @@ the file. **CONFIG SET** changes most directives while the server runs, and **CO
 	fmt.Fprintf(&b, "# DIRECTIVES WITHOUT AN EFFECT\nFiles of Redis and Valkey may have them.\n\n%s", unused.String())
 	b.WriteString("# SEE ALSO\n**ebb-serve**(1), **ebb-check**(1)\n")
 	return b.String()
-}
-
-// printDirectives prints a table of the directives that have an effect.
-func printDirectives(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, d := range config.Directives() {
-		if d.Unused == "" {
-			fmt.Fprintf(table, "%s %s\t%s\t%s\n", d.Name, d.Usage(), cmp.Or(d.Default, "-"), d.Doc)
-		}
-	}
-	return table.Flush()
 }
 
 // manText escapes what Markdown would take for markup.
