@@ -22,6 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/spans"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/queue"
 )
@@ -210,17 +211,14 @@ func (c *client) stop() {
 	}
 }
 
-// span is the length of an interval by the machine's monotonic clock, in ns.
-type span struct{ from, to int64 }
-
 type held struct {
-	token int64
-	span
+	token      int64
+	spans.Span // by the machine's monotonic clock
 }
 
 // events has the grants of all clients.
 type events struct {
-	grants []span
+	grants []spans.Span
 	holds  []held
 	pushed map[string]bool
 	done   map[string]int
@@ -233,14 +231,14 @@ func (e *events) add(c *client) {
 	}
 	for _, line := range c.lines {
 		kind, rest, _ := strings.Cut(line, " ")
-		var s span
+		var s spans.Span
 		var h held
 		switch kind {
 		case "grant":
-			_, _ = fmt.Sscan(rest, &s.from, &s.to)
+			_, _ = fmt.Sscan(rest, &s.From, &s.To)
 			e.grants = append(e.grants, s)
 		case "hold":
-			_, _ = fmt.Sscan(rest, &h.token, &h.from, &h.to)
+			_, _ = fmt.Sscan(rest, &h.token, &h.From, &h.To)
 			e.holds = append(e.holds, h)
 		case "push":
 			e.pushed[rest] = true
@@ -289,7 +287,7 @@ func drain(t *testing.T, url string, e *events) (dead int) {
 
 // judge checks the history for violations.
 func (e *events) judge(t *testing.T, dead int) {
-	most := e.mostIn(time.Second)
+	most := spans.MostIn(e.grants, time.Second)
 	t.Logf("limiter: %d grants, at most %d within a second, of %d allowed", len(e.grants), most, grantsPerSecond)
 	if most > grantsPerSecond {
 		t.Errorf("%d grants within a second", most)
@@ -301,7 +299,7 @@ func (e *events) judge(t *testing.T, dead int) {
 		if a.token == b.token {
 			twice++
 		}
-		if b.from < a.to {
+		if b.From < a.To {
 			back++
 		}
 	}
@@ -326,22 +324,4 @@ func (e *events) judge(t *testing.T, dead int) {
 	if len(e.grants) == 0 || len(e.holds) == 0 || len(e.pushed) == 0 {
 		t.Error("something was never granted")
 	}
-}
-
-// mostIn is the largest number of grants that certainly fell within a window.
-func (e *events) mostIn(window time.Duration) (most int) {
-	slices.SortFunc(e.grants, func(a, b span) int { return int(a.from - b.from) })
-	for i, first := range e.grants {
-		n := 0
-		for _, g := range e.grants[i:] {
-			if g.from > first.from+int64(window) {
-				break
-			}
-			if g.to <= first.from+int64(window) {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/testing/spans"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/queue"
@@ -69,7 +70,7 @@ type tally struct {
 	counts    []op // INCR, as operations that return a value
 	registers [2][]op
 	stale     []string
-	grants    []held
+	grants    []spans.Span
 	holds     []held
 	jobs      map[string]*job
 	lines     []string // the history
@@ -78,7 +79,7 @@ type tally struct {
 // list is a list to which one client appends numbers.
 type list struct{ next, acked []int64 }
 
-// held is a lock that was held, or a grant of a limiter.
+// held is a lock that was held.
 type held struct{ token, asked, from, to int64 }
 
 // job is a job of the queue.
@@ -149,7 +150,7 @@ func assemble(t *testing.T, write writes, connect func() *redis.Client, conn *eb
 
 // run has all clients at work until ctx ends, with keys of the round's own. The lock and the limiter are the same in all rounds.
 func (c *crowd) run(ctx context.Context, round int, rnd *rand.Rand) (stopped func()) {
-	holds, grants := []held(nil), []held(nil)
+	holds, grants := []held(nil), []spans.Span(nil)
 	if c.tally != nil {
 		holds, grants = c.holds, c.grants
 	}
@@ -304,7 +305,7 @@ func (c *crowd) take(ctx context.Context) {
 			c.rest(ctx)
 		case r.Allowed:
 			c.mu.Lock()
-			c.grants = append(c.grants, held{from: from, to: to})
+			c.grants = append(c.grants, spans.Span{From: from, To: to})
 			c.mu.Unlock()
 		default:
 			wait(ctx, max(r.RetryAfter, time.Millisecond))
@@ -424,10 +425,11 @@ func (c *crowd) judge(ctx context.Context, round int, client *redis.Client, say 
 	}
 	v.twice += c.countedTwice(say)
 	v.holders, v.tokens = c.holders(say)
-	if most := c.mostIn(time.Second); most > grantsPerSecond {
+	if most := spans.MostIn(c.grants, time.Second); most > grantsPerSecond {
 		say("%d grants of a limiter within a second", most)
 		v.limits++
 	}
+	c.grants = slices.DeleteFunc(c.grants, func(g spans.Span) bool { return g.From < c.now()-int64(2*time.Second) })
 	v.jobs, err = c.drain(ctx, say)
 	return v, err
 }
@@ -499,25 +501,6 @@ func (c *crowd) holders(say func(string, ...any)) (two, tokens int) {
 		c.holds = c.holds[n-1:]
 	}
 	return two, tokens
-}
-
-// mostIn is the largest number of grants that certainly fell within a window.
-func (c *crowd) mostIn(window time.Duration) (most int) {
-	slices.SortFunc(c.grants, func(a, b held) int { return cmp.Compare(a.from, b.from) })
-	for i, first := range c.grants {
-		n := 0
-		for _, g := range c.grants[i:] {
-			if g.from > first.from+int64(window) {
-				break
-			}
-			if g.to <= first.from+int64(window) {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	c.grants = slices.DeleteFunc(c.grants, func(g held) bool { return g.from < c.now()-int64(2*window) })
-	return most
 }
 
 // drain does the jobs that are left, and returns how many are lost, or were delivered after they had been acknowledged.
