@@ -285,8 +285,14 @@ func (f *field) revive(p *realserver.Process) {
 	}
 }
 
-// results are the rounds of all groups.
-type results struct {
+// plan is the rounds to play, and their results.
+type plan struct {
+	modes  []mode
+	faults []fault // in turn
+	rounds int     // of each mode
+	begin  func(*testing.T, mode, *network) *site
+	strict bool // each violation fails the test
+
 	mu  sync.Mutex // guards all
 	all []result
 }
@@ -303,52 +309,58 @@ type result struct {
 // have acknowledged.
 func TestNothingAcknowledgedIsLostInFaults(t *testing.T) {
 	many := modes
-	if *rounds <= 2 {
+	if *rounds <= 2 { // plan.short
 		many = modes[:4]
 	}
-	play(t, many, func(t *testing.T, m mode, n *network) *site { return groupSite(t, m, n) }, true)
+	p := &plan{modes: many, faults: chosen(), rounds: *rounds, begin: groupSite, strict: true}
+	p.play(t)
 }
 
-// play plays the rounds of some modes, and returns their results. With strict, each violation fails the test.
-func play(t *testing.T, many []mode, begin func(*testing.T, mode, *network) *site, strict bool) *results {
+// chosen returns the faults of the flag.
+func chosen() []fault {
+	return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return *only != "" && f.kind != *only })
+}
+
+// short reports whether the plan is that of the gate.
+func (p *plan) short() bool { return p.rounds <= 2 }
+
+// play plays all rounds.
+func (p *plan) play(t *testing.T) {
 	why := mayCut()
 	rnd := draw.Rand(t)
 	first := 0
-	if *rounds > 2 {
-		first = rnd.IntN(len(faults))
+	if !p.short() {
+		first = rnd.IntN(len(p.faults))
 	}
-	r := &results{}
 	t.Run("rounds", func(t *testing.T) {
-		for i, m := range many {
+		for i, m := range p.modes {
 			seed := rnd.Uint64()
 			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
 				own := rand.New(rand.NewPCG(seed, 0))
-				for round, group := 0, 1; round < *rounds; group++ {
+				for round, group := 0, 1; round < p.rounds; group++ {
 					t.Run(fmt.Sprintf("group %d", group), func(t *testing.T) {
-						round = r.play(t, m, begin, own, round, first+i*(*rounds), why == nil, strict)
+						round = p.group(t, m, own, round, first+i*p.rounds, why == nil)
 					})
 				}
 			})
 		}
 	})
-	t.Logf("\n%s", r.table())
-	if why != nil {
+	t.Logf("\n%s", p.table())
+	if why != nil && slices.ContainsFunc(p.faults, func(f fault) bool { return f.parts }) {
 		t.Run("cuts and full disks", func(t *testing.T) {
 			realserver.Lacks(t, "namespaces", "network namespaces and file systems need a process that may make them: "+why.Error())
 		})
 	}
-	return r
 }
 
-// play plays rounds with one group, until all are played or the group does not recover, and returns the number of the next round.
-func (r *results) play(t *testing.T, m mode, begin func(*testing.T, mode, *network) *site, rnd *rand.Rand, round, first int,
-	parts, strict bool) int {
+// group plays rounds with one group, until all are played or the group does not recover, and returns the number of the next round.
+func (p *plan) group(t *testing.T, m mode, rnd *rand.Rand, round, first int, parts bool) int {
 	var n *network
 	if parts {
 		n = newNetwork(t, m.servers|1)
 	}
-	s := begin(t, m, n)
+	s := p.begin(t, m, n)
 	if !within(t, s.settled) {
 		t.Fatalf("the group does not begin; %s", s.said())
 	}
@@ -361,11 +373,11 @@ func (r *results) play(t *testing.T, m mode, begin func(*testing.T, mode, *netwo
 		conn = s.view(conn)
 	}
 	c := assemble(t, s.write, s.connect, conn)
-	for ; round < *rounds; round++ {
-		x := s.round(c, rnd, r.choose(m, first+round, parts), m, round, strict)
-		r.mu.Lock()
-		r.all = append(r.all, x)
-		r.mu.Unlock()
+	for ; round < p.rounds; round++ {
+		x := p.round(s, c, rnd, p.choose(m, first+round, parts), m, round)
+		p.mu.Lock()
+		p.all = append(p.all, x)
+		p.mu.Unlock()
 		if !x.recovered {
 			return round + 1
 		}
@@ -374,11 +386,11 @@ func (r *results) play(t *testing.T, m mode, begin func(*testing.T, mode, *netwo
 }
 
 // choose returns the fault of a number, or the next one that fits.
-func (r *results) choose(m mode, number int, parts bool) fault {
+func (p *plan) choose(m mode, number int, parts bool) fault {
 	for ; ; number++ {
-		f := faults[number%len(faults)]
+		f := p.faults[number%len(p.faults)]
 		switch {
-		case *only != "" && f.kind != *only, f.parts && !parts:
+		case f.parts && !parts:
 		case f.both && m.servers == 2 && !m.disk: // no copy would be left
 		default:
 			return f
@@ -408,7 +420,7 @@ func (s *site) said() string {
 }
 
 // round plays a round.
-func (s *site) round(c *crowd, rnd *rand.Rand, f fault, m mode, round int, strict bool) result {
+func (p *plan) round(s *site, c *crowd, rnd *rand.Rand, f fault, m mode, round int) result {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	x := result{kind: f.kind, mode: m.name, next: -1}
@@ -422,7 +434,7 @@ func (s *site) round(c *crowd, rnd *rand.Rand, f fault, m mode, round int, stric
 	what := "nothing happened, for no write was acknowledged"
 	if ok {
 		at := &field{site: s, rnd: rnd, master: master, most: 10 * time.Second}
-		if *rounds <= 2 {
+		if p.short() {
 			at.most = 2 * time.Second
 		}
 		c.mu.Lock()
@@ -463,14 +475,14 @@ func (s *site) round(c *crowd, rnd *rand.Rand, f fault, m mode, round int, stric
 	x.recovered = ok
 	s.Logf("round %d: %s: %s; %d acknowledged, %d errors, next write %v, gap %v, %+v", round+1, f.kind, what, c.acked.Load(),
 		c.failed.Load(), x.next.Round(time.Millisecond), x.gap.Round(time.Millisecond), x.verdict)
-	if bad > 0 && strict {
+	if bad > 0 && p.strict {
 		s.Errorf("round %d: %d violations", round+1, bad)
 	}
 	if *keep != "" && (bad > 0 || x.gap > slow) {
 		var logs []string
 		for _, m := range s.machines {
-			for _, p := range m {
-				logs = append(logs, p.Log())
+			for _, one := range m {
+				logs = append(logs, one.Log())
 			}
 		}
 		c.save(s.T, *keep, round, logs)
@@ -479,7 +491,7 @@ func (s *site) round(c *crowd, rnd *rand.Rand, f fault, m mode, round int, stric
 }
 
 // table has a line for each kind of fault, for each mode, and for all.
-func (r *results) table() string {
+func (p *plan) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-33s %6s %6s %6s %6s %6s %8s %7s %7s %6s %9s %8s %8s %8s %8s\n", "", "rounds", "bad", "lost", "twice", "stale",
 		"holders", "tokens", "limits", "jobs", "unrecov.", "next p50", "max", "gap p50", "max")
@@ -487,7 +499,7 @@ func (r *results) table() string {
 		var sum verdict
 		var next, gap []time.Duration
 		count, bad, without := 0, 0, 0
-		for _, x := range r.all {
+		for _, x := range p.all {
 			if !of(x) {
 				continue
 			}
@@ -509,10 +521,10 @@ func (r *results) table() string {
 		fmt.Fprintf(&b, "%-33s %6d %6d %6d %6d %6d %8d %7d %7d %6d %9d %8v %8v %8v %8v\n", kind, count, bad, sum.lost, sum.twice,
 			sum.stale, sum.holders, sum.tokens, sum.limits, sum.jobs, without, middle(next), longest(next), middle(gap), longest(gap))
 	}
-	for _, f := range faults {
+	for _, f := range p.faults {
 		row(f.kind, func(x result) bool { return x.kind == f.kind })
 	}
-	for _, m := range modes {
+	for _, m := range p.modes {
 		row(m.name, func(x result) bool { return x.mode == m.name })
 	}
 	row("all", func(result) bool { return true })
