@@ -35,14 +35,19 @@ func (m *Member) Leave(ctx context.Context) (stay func()) {
 	return func() { m.leaves.Store(false) }
 }
 
+// status returns the node's Status, and whether the server is the master.
+func (m *Member) status() (s shard.Status, leads bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.node.Status(m.opt.Now()), m.role.epoch != 0
+}
+
 // withdraw waits until this node is no longer in sync. It gives up after sync-lag, and where the master could not do without it.
 func (m *Member) withdraw(ctx context.Context, look <-chan time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Lag)
 	defer cancel()
 	for {
-		m.mu.Lock()
-		s, leads := m.node.Status(m.opt.Now()), m.role.epoch != 0
-		m.mu.Unlock()
+		s, leads := m.status()
 		if leads || s.Self.Node == 0 || !s.Shard.In(s.Self) || !s.Shard.Enough(len(s.Shard.InSync)-1) {
 			return
 		}
@@ -60,9 +65,7 @@ func (m *Member) handOverAndWait(ctx context.Context, look <-chan time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Timeout)
 	defer cancel()
 	for {
-		m.mu.Lock()
-		s, leads := m.node.Status(m.opt.Now()), m.role.epoch != 0
-		m.mu.Unlock()
+		s, leads := m.status()
 		to := successor(s)
 		if !leads || s.State != shard.HandingOver && (to == 0 || !m.handOver(to)) && s.Gates.Epoch != 0 {
 			return

@@ -175,6 +175,14 @@ func (k *Control) Shards() []directory.Shard {
 // it waits longer after each try; a master that was replaced would not hear of it meanwhile. A node without a vote here may be of an
 // earlier group with the same secret.
 func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
+	known := map[directory.ShardID]uint64{}
+	for _, s := range k.Shards() {
+		known[s.ID] = s.Version
+	}
+	all = slices.DeleteFunc(all, func(s directory.Shard) bool { return s.Version <= known[s.ID] })
+	if len(all) == 0 {
+		return
+	}
 	voters, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,14 +190,13 @@ func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
 		return
 	}
 	for _, s := range all {
-		if s.Version <= k.heard[s.ID].Version {
-			continue
+		if s.Version > k.heard[s.ID].Version { // another node may have told more meanwhile
+			k.heard[s.ID] = s
 		}
-		k.heard[s.ID] = s
-		select {
-		case k.news <- struct{}{}:
-		default:
-		}
+	}
+	select {
+	case k.news <- struct{}{}:
+	default:
 	}
 }
 
