@@ -1,6 +1,6 @@
 #!/bin/bash
-# acked.sh: SET that a group acknowledges at min-sync-replicas 1, beside SET and WAIT 1 on the other servers, each with a replica, and beside
-# ebb without a group. The group is two servers and a witness, in memory. Some three minutes; ROUNDS (7) are more than elsewhere.
+# acked.sh: SET that a group acknowledges at min-sync-replicas 1, beside SET and WAIT 1 on the other servers, each with a replica, and
+# beside ebb without a group. The group is two servers and a witness, in memory. Some three minutes; ROUNDS (7) are more than elsewhere.
 # servers.sh has the rest of the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."

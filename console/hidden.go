@@ -8,8 +8,8 @@ import (
 )
 
 // Where values are hidden (http-console-values no), two rules keep them so. A reply has the lengths of values instead of them. And the gate
-// lets no request through whose reply or effect depends on the content of a value (command.Reveals): a viewer with enough of its answers has
-// the value. What passes treats a value as a text of some length, so no sequence of such commands tells more than lengths.
+// lets no request through whose reply or effect depends on the content of a value (command.Reveals): a viewer with enough of its answers
+// has the value. What passes treats a value as a text of some length, so no sequence of such commands tells more than lengths.
 //
 // Keys, fields, members, ids, owners and scores are names, which are shown. So is how a key is stored: its encoding and its size may tell
 // that a value is a number.
