@@ -231,6 +231,7 @@ const (
 	RunsQueue // runs what MULTI has queued: EXEC
 	Inert     // changes nothing, although it is not ReadOnly: a read-only console runs it
 	Reveals   // its reply or effect depends on what a value is, not only on its length: not where the console hides values
+	Blind     // its reply and effect depend on the lengths of values at most. A command on keys says one of the two (checkBlind)
 	Quotes    // its reply has arguments of other requests, or the text of scripts: hidden as values are
 
 	endFlags
@@ -240,7 +241,7 @@ var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
 	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed", "sliced", "of_server",
-	"runs_queue", "inert", "reveals", "quotes"}
+	"runs_queue", "inert", "reveals", "blind", "quotes"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

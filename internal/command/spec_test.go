@@ -17,6 +17,9 @@ func Fixture(s Spec) *Spec {
 	if s.Run == nil && len(s.Sub) == 0 {
 		s.Run = noRun
 	}
+	if len(s.Args) > 0 {
+		s.Flags |= Blind
+	}
 	return &s
 }
 
@@ -109,6 +112,9 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 		{"is DenyOOM but not Write", func(s *Spec) { s.Flags = DenyOOM }},
 		{"is both Fast and Slow", func(s *Spec) { s.Flags = Fast | Slow }},
 		{"is Inert, and changes data or is ReadOnly", func(s *Spec) { s.Flags = Write | Inert }},
+		{"is both Reveals and Blind", func(s *Spec) { s.Flags = Reveals | Blind }},
+		{"must be Blind or Reveals: whether its reply or effect depends on what a value is, not only on its length",
+			func(s *Spec) { s.Args = []Arg{Key("key", Read)} }},
 		{"MovableKeys is derived", func(s *Spec) { s.Flags = MovableKeys }},
 		{"a subcommand must stand in its container's Sub", func(s *Spec) { s.Name = "a|b" }},
 		{`a subcommand's name must begin with "foo|"`, func(s *Spec) { s.Sub = sub(Spec{Name: "bar|get"}) }},

@@ -234,6 +234,9 @@ func (s *Spec) prepare(id int) error {
 	if err := s.prepareKeys(); err != nil {
 		return err
 	}
+	if err := s.checkBlind(); err != nil {
+		return err
+	}
 	s.cats = s.categories()
 	return s.prepareClient()
 }
@@ -299,6 +302,23 @@ func (s *Spec) checkWords() error {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
+}
+
+// isForTools reports whether the command, or its container, is meant for servers and tools.
+func (s *Spec) isForTools() bool { return s.SysCmd || s.parent != nil && s.parent.SysCmd }
+
+// noValues are the groups of the types that have names and numbers, and no values that a console hides.
+var noValues = []Group{GroupSet, GroupSortedSet, GroupGeo, GroupLimiter, GroupLock, GroupSemaphore, GroupBloom}
+
+// checkBlind checks that a command on keys that may have values says whether it reveals them: so it is decided for each new one.
+func (s *Spec) checkBlind() error {
+	switch decided := s.Flags & (Reveals | Blind); {
+	case decided == Reveals|Blind:
+		return errors.New("is both Reveals and Blind")
+	case decided == 0 && s.HasKeys() && !s.isForTools() && !s.Has(Scripts) && !slices.Contains(noValues, s.Group):
+		return errors.New("must be Blind or Reveals: whether its reply or effect depends on what a value is, not only on its length")
+	}
+	return nil
 }
 
 // checkShape checks what must not go together.

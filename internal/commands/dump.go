@@ -71,7 +71,7 @@ const restoreComplexity = "O(N) where N is the size of the value; for sorted set
 var specRestore = command.Spec{
 	Name: "restore", Group: command.GroupGeneric, Since: "2.6.0", Complexity: restoreComplexity,
 	Summary:    "Creates a key from a serialized value, as DUMP returns it.",
-	Flags:      command.Write | command.DenyOOM,
+	Flags:      command.Write | command.DenyOOM | command.Blind,
 	Categories: command.CatDangerous,
 	Args:       restoreArgs(),
 	History:    restoreHistory,

@@ -29,7 +29,7 @@ const expireReplies = "1 if the time was set, or the key deleted because the tim
 var specExpire = command.Spec{
 	Name: "expire", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a key in seconds.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    expireArgs(command.Int("seconds")),
 	History: expireHistory,
 	Replies: expireReplies,
@@ -56,7 +56,7 @@ OK
 var specPExpire = command.Spec{
 	Name: "pexpire", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a key in milliseconds.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    expireArgs(command.Int("milliseconds")),
 	History: expireHistory,
 	Replies: expireReplies,
@@ -81,7 +81,7 @@ OK
 var specExpireAt = command.Spec{
 	Name: "expireat", Group: command.GroupGeneric, Since: "1.2.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a key to a Unix timestamp.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    expireArgs(command.UnixTime("unix-time-seconds")),
 	History: expireHistory,
 	Replies: expireReplies,
@@ -103,7 +103,7 @@ OK
 var specPExpireAt = command.Spec{
 	Name: "pexpireat", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a key to a Unix timestamp in milliseconds.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    expireArgs(command.UnixTime("unix-time-milliseconds")),
 	History: expireHistory,
 	Replies: expireReplies,
@@ -174,7 +174,7 @@ const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key
 var specTTL = command.Spec{
 	Name: "ttl", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the expiration time in seconds of a key.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Str("member"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "2.8.0", Text: "Added the -2 reply."}},
@@ -220,7 +220,7 @@ func toSeconds(ms int64) int64 {
 var specPTTL = command.Spec{
 	Name: "pttl", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Returns the expiration time in milliseconds of a key.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Str("member"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "2.8.0", Text: "Added the -2 reply."}},
@@ -253,7 +253,7 @@ func runPTTL(c *command.Ctx) error {
 var specExpireTime = command.Spec{
 	Name: "expiretime", Group: command.GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
 	Summary: "Returns the expiration time of a key as a Unix timestamp.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Replies: ttlReplies,
 	Examples: `
@@ -279,7 +279,7 @@ func runExpireTime(c *command.Ctx) error {
 var specPExpireTime = command.Spec{
 	Name: "pexpiretime", Group: command.GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
 	Summary: "Returns the expiration time of a key as a Unix timestamp in milliseconds.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Replies: ttlReplies,
 	Examples: `
@@ -303,7 +303,7 @@ func runPExpireTime(c *command.Ctx) error {
 var specPersist = command.Spec{
 	Name: "persist", Group: command.GroupGeneric, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Removes the expiration time of a key.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Opt(command.Str("member"))},
 	Replies: "1 if it was removed, 0 if there is no such key, or the key has none." + itemTTLReplies,
 	Examples: `

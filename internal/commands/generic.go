@@ -15,7 +15,7 @@ var specDel = command.Spec{
 	Name: "del", Group: command.GroupGeneric, Since: "1.0.0",
 	Complexity: "O(N) where N is the number of keys that will be removed.",
 	Summary:    "Deletes one or more keys.",
-	Flags:      command.Write,
+	Flags:      command.Write | command.Blind,
 	Args:       []command.Arg{command.ManyKeys("key", command.Remove)},
 	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies:    "The number of keys that were deleted.",
@@ -43,7 +43,7 @@ var specUnlink = command.Spec{
 	Name: "unlink", Group: command.GroupGeneric, Since: "4.0.0",
 	Complexity: "O(N) where N is the number of keys that will be removed.",
 	Summary:    "Deletes one or more keys, as DEL does: neither waits for the memory of large values.",
-	Flags:      command.Write | command.Fast,
+	Flags:      command.Write | command.Fast | command.Blind,
 	Args:       []command.Arg{command.ManyKeys("key", command.Remove)},
 	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies:    "The number of keys that were deleted.",
@@ -59,7 +59,7 @@ OK
 var specExists = command.Spec{
 	Name: "exists", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to check.",
 	Summary: "Counts how many of the keys exist.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	History: []command.Change{{Since: "3.0.3", Text: "Accepts multiple `key` arguments."}},
@@ -87,7 +87,7 @@ func runExists(c *command.Ctx) error {
 var specTouch = command.Spec{
 	Name: "touch", Group: command.GroupGeneric, Since: "3.2.1", Complexity: "O(N) where N is the number of keys that will be touched.",
 	Summary: "Counts as an access to keys, and returns how many of them exist. It extends sliding deadlines.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Lacks:   accessLacksReadOnly,
 	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
@@ -126,7 +126,7 @@ func runTouch(c *command.Ctx) error {
 var specType = command.Spec{
 	Name: "type", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Determines the type of value stored at a key.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Replies: "The type's name; \"none\" if there is no such key.",
 	Examples: `
@@ -148,7 +148,7 @@ func runType(c *command.Ctx) error {
 var specRename = command.Spec{
 	Name: "rename", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Renames a key, and replaces a key of the new name.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Key("newkey", command.Overwrite)},
 	Replies: "OK, or an error if there is no such key.",
 	Examples: `
@@ -182,7 +182,7 @@ func runRename(c *command.Ctx) error {
 var specRenameNX = command.Spec{
 	Name: "renamenx", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Renames a key only when no key has the new name.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Key("newkey", command.KeyOW|command.Insert)},
 	History: []command.Change{{Since: "3.2.0", Text: "The command no longer returns an error when source and " +
 		"destination names are the same."}},
@@ -217,7 +217,7 @@ func runRenameNX(c *command.Ctx) error {
 var specCopy = command.Spec{
 	Name: "copy", Group: command.GroupGeneric, Since: "6.2.0", Complexity: "O(N) where N is the size of the value.",
 	Summary: "Copies a key, with its deadline, to another key.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args: []command.Arg{command.Key("source", command.Read), command.Key("destination", command.Overwrite),
 		command.Opt(command.TokenArg("DB", command.Int("destination-db"))),
 		command.Opt(command.Token("REPLACE"))},
@@ -292,7 +292,7 @@ func database(c *command.Ctx, arg []byte) (int, error) {
 var specMove = command.Spec{
 	Name: "move", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Moves a key, with its deadline, to another database.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Update), command.Int("db")},
 	Replies: "1 if it was moved, 0 if there is no such key, or one in the other database.",
 	Examples: `

@@ -25,7 +25,7 @@ var specHSet = command.Spec{
 	Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with " +
 		"multiple field/value pairs.",
 	Summary: "Creates or modifies the value of a field in a hash.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), fieldValues()},
 	History: []command.Change{{Since: "4.0.0", Text: "Accepts multiple `field` and `value` arguments."}},
 	Replies: "How many of the fields are new. Fields that are set lose their expiration time.",
@@ -66,7 +66,7 @@ func hset(c *command.Ctx) (added int, err error) {
 var specHMSet = command.Spec{
 	Name: "hmset", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the number of fields being set.",
 	Summary:    "Sets the values of multiple fields.",
-	Flags:      command.Write | command.DenyOOM | command.Fast,
+	Flags:      command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Update), fieldValues()},
 	Deprecated: &command.Deprecation{Since: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs"},
 	Examples: `
@@ -90,7 +90,7 @@ func runHMSet(c *command.Ctx) error {
 var specHSetNX = command.Spec{
 	Name: "hsetnx", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Sets the value of a field in a hash only when the field doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("field"), command.Str("value")},
 	Replies: "1 if the field was set, 0 if it existed.",
 	Examples: `
@@ -116,7 +116,7 @@ func runHSetNX(c *command.Ctx) error {
 var specHGet = command.Spec{
 	Name: "hget", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Returns the value of a field in a hash.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("field")},
 	Replies: "The value, or nil if there is no such field.",
 	Examples: `
@@ -142,7 +142,7 @@ func runHGet(c *command.Ctx) error {
 var specHMGet = command.Spec{
 	Name: "hmget", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
 	Summary: "Returns the values of multiple fields in a hash.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Many("field")},
 	Replies: "The values in the order of the fields, nil for those that are not there.",
 	Examples: `
@@ -180,7 +180,7 @@ var hashOrder = []string{"nondeterministic_output_order"}
 var specHGetAll = command.Spec{
 	Name: "hgetall", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
 	Summary: "Returns all fields and values in a hash.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    hashOrder,
 	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of " +
@@ -237,7 +237,7 @@ func wholeHash(c *command.Ctx) (engine.HashView, error) {
 var specHKeys = command.Spec{
 	Name: "hkeys", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
 	Summary: "Returns all fields in a hash.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    hashOrder,
 	Examples: `
@@ -266,7 +266,7 @@ func runHKeys(c *command.Ctx) error {
 var specHVals = command.Spec{
 	Name: "hvals", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
 	Summary: "Returns all values in a hash.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    hashOrder,
 	Examples: `
@@ -295,7 +295,7 @@ func runHVals(c *command.Ctx) error {
 var specHLen = command.Spec{
 	Name: "hlen", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Returns the number of fields in a hash.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Examples: `
 > HSET user name Ada age 36
@@ -320,7 +320,7 @@ func runHLen(c *command.Ctx) error {
 var specHStrLen = command.Spec{
 	Name: "hstrlen", Group: command.GroupHash, Since: "3.2.0", Complexity: "O(1)",
 	Summary: "Returns the length of the value of a field.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta), command.Str("field")},
 	Replies: "Bytes; 0 if there is no such field.",
 	Examples: `
@@ -346,7 +346,7 @@ func runHStrLen(c *command.Ctx) error {
 var specHExists = command.Spec{
 	Name: "hexists", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Determines whether a field exists in a hash.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta), command.Str("field")},
 	Replies: "1 if it is there, 0 if not.",
 	Examples: `
@@ -372,7 +372,7 @@ func runHExists(c *command.Ctx) error {
 var specHDel = command.Spec{
 	Name: "hdel", Group: command.GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
 	Summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Many("field")},
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple `field` arguments."}},
 	Replies: "The number of fields that existed.",

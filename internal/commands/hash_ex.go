@@ -26,7 +26,7 @@ const itemTimeReplies = "A time that is not in the future deletes them at once. 
 var specHSetEx = command.Spec{
 	Name: "hsetex", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
 	Summary: "Sets the values of fields of a hash together with their expiration time.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update),
 		command.Opt(command.OneOf("condition", command.Token("FNX"), command.Token("FXX"))),
 		command.Opt(itemTimes("KEEPTTL")),
@@ -170,7 +170,7 @@ func unitOf(option []byte) timeUnit {
 var specHGetEx = command.Spec{
 	Name: "hgetex", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
 	Summary: "Returns the values of fields of a hash and sets or removes their expiration time.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update).Note("RW and UPDATE because it changes the TTL"),
 		command.Opt(itemTimes("PERSIST")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), hashItems.listed()},
@@ -248,7 +248,7 @@ func parseHGetEx(c *command.Ctx) (o engine.ItemOptions, fields [][]byte, err err
 var specHGetDel = command.Spec{
 	Name: "hgetdel", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
 	Summary: "Returns the values of fields of a hash and deletes them. Deletes the hash if no fields remain.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), hashItems.listed()},
 	Replies: "The values in the order of the fields, nil for those that are not there.",
 	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word is there",

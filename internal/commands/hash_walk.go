@@ -5,7 +5,7 @@ import "github.com/ebbdb/ebb/internal/command"
 var specHRandField = command.Spec{
 	Name: "hrandfield", Group: command.GroupHash, Since: "6.2.0", Complexity: "O(N) where N is the number of fields returned",
 	Summary: "Returns one or more random fields from a hash.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("options", command.Int("count"), command.Opt(command.Token("WITHVALUES"))))},
 	Tips: []string{"nondeterministic_output"},
@@ -106,7 +106,7 @@ var specHScan = command.Spec{
 	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to " +
 		"return back to 0. N is the number of elements inside the collection.",
 	Summary: "Iterates over fields and values of a hash.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"),
 		command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),

@@ -33,7 +33,7 @@ const memberReplies = "1 if the time was set, or the member deleted because the 
 var specExpireMember = command.Spec{
 	Name: "expiremember", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a member of a hash, set or sorted set.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("member"), command.Int("delay"),
 		command.Opt(command.OneOf("unit", command.Token("S"), command.Token("MS")))},
 	Replies: memberReplies + " The delay is in seconds, with `ms` in milliseconds.",
@@ -66,7 +66,7 @@ var specExpireMember = command.Spec{
 var specExpireMemberAt = command.Spec{
 	Name: "expirememberat", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("member"), command.UnixTime("unix-time-seconds")},
 	Replies: memberReplies,
 	Errors:  []string{"ERR invalid expire time, must be >= 0: the time is negative"},
@@ -88,7 +88,7 @@ var specExpireMemberAt = command.Spec{
 var specPExpireMemberAt = command.Spec{
 	Name: "pexpirememberat", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp in milliseconds.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("member"), command.UnixTime("unix-time-milliseconds")},
 	Replies: memberReplies,
 	Errors:  []string{"ERR invalid expire time, must be >= 0: the time is negative"},
@@ -151,7 +151,7 @@ func persistItem(c *command.Ctx, key []byte, item [][]byte) (done bool, err erro
 var specFieldExpire = command.Spec{
 	Name: "fieldexpire", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(N) where N is the number of specified fields",
 	Summary: "Sets the expiration time of fields of a hash, or members of a set or a sorted set, in seconds.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Int("seconds"), command.Many("field")},
 	Replies: "An array with an integer for each field: 1 if the time was set, 2 if the field was deleted because the " +
 		"time is 0, -2 if there is no such field or no such key. " +
@@ -201,7 +201,7 @@ func runFieldExpire(c *command.Ctx) error {
 var specFieldTTL = command.Spec{
 	Name: "fieldttl", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Returns the time to live of a field of a hash, or a member of a set or a sorted set, in seconds.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("field")},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The time, rounded up; -1 if the field has none, -2 if there is no such key, -3 if there is no such field. As in Dragonfly.",

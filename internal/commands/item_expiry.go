@@ -125,7 +125,7 @@ func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, fo
 	return &command.Spec{
 		Name: f.letter + name, Group: f.group, Since: f.since, Complexity: f.complexity(),
 		Summary: "Sets the expiration time of " + f.items + " " + f.of + ", " + form + ".",
-		Flags:   command.Write | command.Fast,
+		Flags:   command.Write | command.Fast | command.Blind,
 		Stream:  effectOf[name],
 		Args: []command.Arg{command.Key("key", command.Update), time,
 			command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"), command.Token("GT"), command.Token("LT"))),
@@ -282,7 +282,7 @@ func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bo
 	s := &command.Spec{
 		Name: f.letter + name, Group: f.group, Since: f.since, Complexity: f.complexity(),
 		Summary: "Returns " + strings.ReplaceAll(what, "%s", f.items+" "+f.of) + ".",
-		Flags:   command.ReadOnly | command.Fast,
+		Flags:   command.ReadOnly | command.Fast | command.Blind,
 		Args:    []command.Arg{command.Key("key", command.Read), f.listed()},
 		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.holder() +
 			" has none, -2 if there is no such " + f.item +
@@ -331,7 +331,7 @@ func (f *itemFamily) persistSpec() *command.Spec {
 	return &command.Spec{
 		Name: f.letter + "persist", Group: f.group, Since: f.since, Complexity: f.complexity(),
 		Summary: "Removes the expiration time of " + f.items + " " + f.of + ".",
-		Flags:   command.Write | command.Fast,
+		Flags:   command.Write | command.Fast | command.Blind,
 		Stream:  effectOf["persist"],
 		Args:    []command.Arg{command.Key("key", command.Update), f.listed()},
 		Replies: "An array with an integer for each " + f.item + ": 1 if the expiration time was removed, -1 if the " + f.holder() +

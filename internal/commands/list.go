@@ -16,7 +16,7 @@ const pushComplexity = "O(1) for each element added, so O(N) to add N elements w
 var specLPush = command.Spec{
 	Name: "lpush", Group: command.GroupList, Since: "1.0.0", Complexity: pushComplexity,
 	Summary: "Prepends elements to a list, one after the other. Creates the key if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Many("element")},
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple `element` arguments."}},
 	Replies: "The length of the list.",
@@ -33,7 +33,7 @@ var specLPush = command.Spec{
 var specRPush = command.Spec{
 	Name: "rpush", Group: command.GroupList, Since: "1.0.0", Complexity: pushComplexity,
 	Summary: "Appends elements to a list. Creates the key if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Many("element")},
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple `element` arguments."}},
 	Replies: "The length of the list.",
@@ -50,7 +50,7 @@ var specRPush = command.Spec{
 var specLPushX = command.Spec{
 	Name: "lpushx", Group: command.GroupList, Since: "2.2.0", Complexity: pushComplexity,
 	Summary: "Prepends elements to a list only when the list exists.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Many("element")},
 	History: []command.Change{{Since: "4.0.0", Text: "Accepts multiple `element` arguments."}},
 	Replies: "The length of the list, 0 if there is none.",
@@ -68,7 +68,7 @@ var specLPushX = command.Spec{
 var specRPushX = command.Spec{
 	Name: "rpushx", Group: command.GroupList, Since: "2.2.0", Complexity: pushComplexity,
 	Summary: "Appends elements to a list only when the list exists.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Many("element")},
 	History: []command.Change{{Since: "4.0.0", Text: "Accepts multiple `element` arguments."}},
 	Replies: "The length of the list, 0 if there is none.",
@@ -95,7 +95,7 @@ func push(c *command.Ctx, end engine.End, onlyThere bool) error {
 var specLPop = command.Spec{
 	Name: "lpop", Group: command.GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
 	Summary: "Removes and returns the first elements of a list. Deletes the list if the last element was popped.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count")).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `count` argument."}},
 	Replies: "The element, nil if there is no list; with count an array of at most count elements.",
@@ -116,7 +116,7 @@ var specLPop = command.Spec{
 var specRPop = command.Spec{
 	Name: "rpop", Group: command.GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
 	Summary: "Removes and returns the last elements of a list. Deletes the list if the last element was popped.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count")).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `count` argument."}},
 	Replies: "The element, nil if there is no list; with count an array of at most count elements, the last one first.",
@@ -180,7 +180,7 @@ const backgroundElements = 4096
 var specLLen = command.Spec{
 	Name: "llen", Group: command.GroupList, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the length of a list.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Replies: "The length, 0 if there is no list.",
 	Examples: `
@@ -205,7 +205,7 @@ var specLRange = command.Spec{
 	Name: "lrange", Group: command.GroupList, Since: "1.0.0",
 	Complexity: "O(S+N) where S is about the square root of the list's length; and N is the number of elements in the specified range.",
 	Summary:    "Returns a range of elements from a list.",
-	Flags:      command.ReadOnly,
+	Flags:      command.ReadOnly | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Read), command.Int("start"), command.Int("stop")},
 	Replies:    "An array of the elements from position start to stop, both inclusive; negative ones count from the end.",
 	Examples: `
@@ -246,7 +246,7 @@ func runLRange(c *command.Ctx) error {
 var specLIndex = command.Spec{
 	Name: "lindex", Group: command.GroupList, Since: "1.0.0", Complexity: "O(S) where S is about the square root of the list's length.",
 	Summary: "Returns an element from a list by its index.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Int("index")},
 	Replies: "The element, nil if there is none. Negative positions count from the end.",
 	Examples: `
@@ -282,7 +282,7 @@ func runLIndex(c *command.Ctx) error {
 var specLSet = command.Spec{
 	Name: "lset", Group: command.GroupList, Since: "1.0.0", Complexity: "O(S) where S is about the square root of the list's length.",
 	Summary: "Sets the value of an element in a list by its index, and clears its deadline.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Int("index"), command.Str("element")},
 	Examples: `
 > RPUSH l a b c
@@ -404,7 +404,7 @@ var specLTrim = command.Spec{
 	Name: "ltrim", Group: command.GroupList, Since: "1.0.0",
 	Complexity: "O(N) where N is the number of elements to be removed by the operation.",
 	Summary:    "Removes elements from both ends of a list. Deletes the list if all elements were trimmed.",
-	Flags:      command.Write,
+	Flags:      command.Write | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Int("start"), command.Int("stop")},
 	Examples: `
 > RPUSH l a b c d

@@ -31,7 +31,7 @@ var specLMove = command.Spec{
 	Name: "lmove", Group: command.GroupList, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list " +
 		"if the last element was moved.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto")),
 	Replies: "The element, nil if there is none.",
 	Examples: `
@@ -72,7 +72,7 @@ var specRPopLPush = command.Spec{
 	Name: "rpoplpush", Group: command.GroupList, Since: "1.2.0", Complexity: "O(1)",
 	Summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if " +
 		"the last element was popped.",
-	Flags:      command.Write | command.DenyOOM,
+	Flags:      command.Write | command.DenyOOM | command.Blind,
 	Args:       fromTo(),
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments"},
 	Replies:    "The element, nil if there is none.",
@@ -100,7 +100,7 @@ var specLMPop = command.Spec{
 	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
 	Summary: "Returns multiple elements from a list after removing them: from the first list that has any. Deletes the list if " +
 		"the last element was popped.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Blind,
 	Args:    command.ManyPopArgs(leftRight("where")),
 	Replies: "An array of the key and an array of at most COUNT elements, by default one; nil if all lists are empty.",
 	Examples: `
@@ -158,7 +158,7 @@ var specBLPop = command.Spec{
 	Name: "blpop", Group: command.GroupList, Since: "2.0.0", Complexity: waitComplexity,
 	Summary: "Removes and returns the first element in a list. Waits until an element is available otherwise. Deletes the list if " +
 		"the last element was popped.",
-	Flags:   command.Write | command.Blocking,
+	Flags:   command.Write | command.Blocking | command.Blind,
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
@@ -185,7 +185,7 @@ var specBRPop = command.Spec{
 	Name: "brpop", Group: command.GroupList, Since: "2.0.0", Complexity: waitComplexity,
 	Summary: "Removes and returns the last element in a list. Waits until an element is available otherwise. Deletes the list if " +
 		"the last element was popped.",
-	Flags:   command.Write | command.Blocking,
+	Flags:   command.Write | command.Blocking | command.Blind,
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
@@ -222,7 +222,7 @@ var specBLMove = command.Spec{
 	Name: "blmove", Group: command.GroupList, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available " +
 		"otherwise. Deletes the list if the last element was moved.",
-	Flags:   command.Write | command.DenyOOM | command.Blocking,
+	Flags:   command.Write | command.DenyOOM | command.Blocking | command.Blind,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout")),
 	Replies: "The element; nil when the timeout, in seconds, is over.",
 	Examples: `
@@ -253,7 +253,7 @@ var specBRPopLPush = command.Spec{
 	Name: "brpoplpush", Group: command.GroupList, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is " +
 		"available otherwise. Deletes the list if the last element was popped.",
-	Flags:      command.Write | command.DenyOOM | command.Blocking,
+	Flags:      command.Write | command.DenyOOM | command.Blocking | command.Blind,
 	Args:       append(fromTo(), command.Double("timeout")),
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
 	History:    timeoutHistory,
@@ -292,7 +292,7 @@ var specBLMPop = command.Spec{
 	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
 	Summary: "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. " +
 		"Deletes the list if the last element was popped.",
-	Flags:   command.Write | command.Blocking,
+	Flags:   command.Write | command.Blocking | command.Blind,
 	Args:    append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(leftRight("where"))...),
 	Replies: "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",
 	Examples: `

@@ -26,7 +26,7 @@ const (
 var specLMoveM = command.Spec{
 	Name: "lmovem", Group: command.GroupList, Since: "8.10.0", Complexity: moveManyComplexity,
 	Summary: "Returns elements after popping them from one list and pushing them to another. Deletes the list if the last element was moved.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), howMany()),
 	Replies: "* An array of the moved elements, as they lie in the destination from left to right: empty if the source is.\n" +
 		"* nil with EXACTLY if the source has fewer elements.\n\n" +
@@ -106,7 +106,7 @@ var specBLMoveM = command.Spec{
 	Name: "blmovem", Group: command.GroupList, Since: "8.10.0", Complexity: moveManyComplexity,
 	Summary: "Pops elements from a list, pushes them to another list and returns them. Waits until they are available " +
 		"otherwise. Deletes the list if the last element was moved.",
-	Flags: command.Write | command.DenyOOM | command.Blocking,
+	Flags: command.Write | command.DenyOOM | command.Blocking | command.Blind,
 	Args:  append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout"), howMany()),
 	Replies: "* An array of the moved elements, as they lie in the destination from left to right.\n" +
 		"* nil when the timeout, in seconds, is over.\n\n" +

@@ -25,7 +25,7 @@ func objectHelp() command.Spec {
 var specObjectEncoding = command.Spec{
 	Name: "object|encoding", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
 	Summary: "Returns the name of the encoding that Redis would use for a value.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The name, or nil if there is no such key.",
@@ -61,7 +61,7 @@ func runObjectEncoding(c *command.Ctx) error {
 var specObjectFreq = command.Spec{
 	Name: "object|freq", Group: command.GroupGeneric, Since: "4.0.0", Complexity: "O(1)",
 	Summary:  "Returns a key's logarithmic access counter, 0 to 255, under an LFU maxmemory-policy.",
-	Flags:    command.ReadOnly,
+	Flags:    command.ReadOnly | command.Blind,
 	Args:     []command.Arg{command.Key("key", command.Meta)},
 	Tips:     []string{"nondeterministic_output"},
 	Replies:  "The counter, or nil if there is no such key.",
@@ -88,7 +88,7 @@ func runObjectFreq(c *command.Ctx) error {
 var specObjectIdleTime = command.Spec{
 	Name: "object|idletime", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
 	Summary: "Returns the seconds since a key was last accessed. It is not an access itself.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The seconds, or nil if there is no such key.",
@@ -118,7 +118,7 @@ func runObjectIdleTime(c *command.Ctx) error {
 var specObjectRefCount = command.Spec{
 	Name: "object|refcount", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
 	Summary: "Returns the number of references to a value that Redis would have: 2^31-1 for integers below 10000, else 1.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The number, or nil if there is no such key.",

@@ -196,7 +196,7 @@ var specDQPop = command.Spec{
 	Name: "dq.pop", Group: command.GroupQueue, Since: "0.4.0",
 	Complexity: "O(M*log N) where N is the number of jobs in the queue and M how many are returned.",
 	Summary:    "Takes jobs that are due from a delay queue, under a lease. With BLOCK it waits for a job.",
-	Flags:      command.Write | command.Blocking | command.Timed,
+	Flags:      command.Write | command.Blocking | command.Timed | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("LEASE", command.Int("lease"))),
 		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds")))},

@@ -15,7 +15,7 @@ const jobTokenError = "ERR value is not an integer or out of range: of the token
 var specDQAck = command.Spec{
 	Name: "dq.ack", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Acknowledges a job of a delay queue: it is done, and removed.",
-	Flags:   command.Write | command.Fast | command.Timed,
+	Flags:   command.Write | command.Fast | command.Timed | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Str("id"), command.Int("token")},
 	Replies: "1 if the job was removed; 0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors:  []string{jobTokenError},
@@ -54,7 +54,7 @@ func runDQAck(c *command.Ctx) error {
 var specDQNack = command.Spec{
 	Name: "dq.nack", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Returns a job to a delay queue before its lease is over, to be delivered again.",
-	Flags:   command.Write | command.Fast | command.Timed,
+	Flags:   command.Write | command.Fast | command.Timed | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
 	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due " +
@@ -110,7 +110,7 @@ func runDQNack(c *command.Ctx) (err error) {
 var specDQExtend = command.Spec{
 	Name: "dq.extend", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Extends the lease of a job of a delay queue.",
-	Flags:   command.Write | command.Fast | command.Timed,
+	Flags:   command.Write | command.Fast | command.Timed | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"), command.Int("lease")},
 	Replies: "1 on success: the lease ends that many ms from now, which may be earlier than before. 0 if the lease is over, or " +
 		"belongs to another " +
@@ -156,7 +156,7 @@ var specDQCancel = command.Spec{
 	Name: "dq.cancel", Group: command.GroupQueue, Since: "0.4.0",
 	Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
 	Summary:    "Removes jobs from a delay queue, in any state.",
-	Flags:      command.Write | command.Timed,
+	Flags:      command.Write | command.Timed | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Many("id")},
 	Replies: "The number of jobs that existed. A consumer that has a lease on one loses it. UNIQUE still refuses the ids " +
 		"and payloads that it refused.",
@@ -188,7 +188,7 @@ var specDQMove = command.Spec{
 	Name: "dq.move", Group: command.GroupQueue, Since: "0.7.0",
 	Complexity: "O(M*log N) where N is the number of jobs in the larger queue and M the number of jobs that are moved.",
 	Summary:    "Moves jobs that wait from one delay queue to another, such as dead letters back to their queue.",
-	Flags:      command.Write | command.DenyOOM | command.Timed,
+	Flags:      command.Write | command.DenyOOM | command.Timed | command.Blind,
 	Args: []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
 		command.OneOf("jobs", command.TokenArg("COUNT", command.Int("count")), command.Block("IDS", command.Count("numids"), command.Many("id"))),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},

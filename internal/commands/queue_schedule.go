@@ -21,7 +21,7 @@ const (
 var specDQSchedule = command.Spec{
 	Name: "dq.schedule", Group: command.GroupQueue, Since: "0.7.0", Complexity: "O(log N) where N is the number of schedules of the queue.",
 	Summary: "Adds a job to a delay queue again and again, at fixed spans or as a cron expression says.",
-	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("name"), command.Str("payload"),
 		command.OneOf("rule", command.TokenArg("EVERY", command.Int("interval")),
 			command.Block("CRON", command.Str("expression"), command.Opt(command.TokenArg("TZ", command.Str("zone"))))),
@@ -151,7 +151,7 @@ var specDQUnschedule = command.Spec{
 	Name: "dq.unschedule", Group: command.GroupQueue, Since: "0.7.0",
 	Complexity: "O(M*log N) where N is the number of schedules of the queue and M how many are removed.",
 	Summary:    "Removes schedules from a delay queue. Jobs that they have added stay.",
-	Flags:      command.Write | command.Fast | command.Timed,
+	Flags:      command.Write | command.Fast | command.Timed | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Access|command.Delete), command.Many("name")},
 	Replies:    "The number of schedules that were removed.",
 	Examples: `
@@ -178,7 +178,7 @@ var specDQSchedules = command.Spec{
 	Name: "dq.schedules", Group: command.GroupQueue, Since: "0.7.0",
 	Complexity: "O(N*log N) where N is the number of schedules of the queue; O(1) with a name.",
 	Summary:    "Lists the schedules of a delay queue.",
-	Flags:      command.ReadOnly,
+	Flags:      command.ReadOnly | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Access), command.Opt(command.Str("name"))},
 	Replies: "An array of maps, by name, or of the one with the name. Times are in ms since 1970.\n\n" +
 		"* `name`, and `payload`.\n" +

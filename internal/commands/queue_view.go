@@ -14,7 +14,7 @@ var specDQPeek = command.Spec{
 	Complexity: "O(log N + M) where N is the number of jobs in the queue and M how many are returned. " +
 		"Leased jobs also cost O(1) for each waiting job that expires before their leases end.",
 	Summary: "Shows jobs of a delay queue and changes nothing.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.TokenArg("STATE", command.OneOf("state", command.Token("READY"), command.Token("DELAYED"), command.Token("LEASED"),
 			command.Token("ALL")))),
@@ -141,7 +141,7 @@ func runDQPeek(c *command.Ctx) error {
 var specDQGet = command.Spec{
 	Name: "dq.get", Group: command.GroupQueue, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Describes one job of a delay queue.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("id")},
 	Replies: "A map: `id`, `payload`, `state` (`ready`, `delayed` or `leased`), `priority`, `deliveries`, `due`, the time at which the " +
 		"job is or was due, " +
@@ -211,7 +211,7 @@ func runDQGet(c *command.Ctx) error {
 var specDQInfo = command.Spec{
 	Name: "dq.info", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Describes a delay queue.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Replies: "A map, with times in ms since 1970:\n\n" +
 		"* `delayed`, `ready` and `leased`: the numbers of such jobs.\n" +
@@ -350,7 +350,7 @@ func queueConfig(c *command.Ctx, q *engine.QueueConfig) {
 var specDQConfig = command.Spec{
 	Name: "dq.config", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets or returns the limits of a delay queue.",
-	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed | command.Blind,
 	Lacks:   checksMemoryItself,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update),
 		command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),

@@ -214,7 +214,7 @@ var specXAdd = command.Spec{
 	Name: "xadd", Group: command.GroupStream, Since: "5.0.0",
 	Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
 	Summary:    "Appends a new message to a stream. Creates the key if it doesn't exist.",
-	Flags:      command.Write | command.DenyOOM | command.Fast,
+	Flags:      command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update).Note("UPDATE instead of INSERT because of the optional trimming feature"),
 		command.Opt(command.Token("NOMKSTREAM")).Since("6.2.0"), command.Opt(streamTrimArgs()),
 		command.OneOf("id_or_auto", command.Token("*").As("auto_id"), command.Str("id")),
@@ -314,7 +314,7 @@ func parseNewID(x *engine.XAdd, a []byte) error {
 var specXLen = command.Spec{
 	Name: "xlen", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns the number of messages in a stream.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Replies: "The number of entries, 0 if there is no such key.",
 	Examples: `
@@ -341,7 +341,7 @@ var specXDel = command.Spec{
 	Name: "xdel", Group: command.GroupStream, Since: "5.0.0",
 	Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
 	Summary:    "Returns the number of messages after removing them from a stream.",
-	Flags:      command.Write | command.Fast,
+	Flags:      command.Write | command.Fast | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Many("id")},
 	Replies:    "The number of entries that existed. The key stays when the last one goes.",
 	Examples: `
@@ -392,7 +392,7 @@ var specXTrim = command.Spec{
 	Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries " +
 		"are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
 	Summary: "Deletes messages from the beginning of a stream.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Delete), streamTrimArgs()},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `MINID` trimming strategy and the `LIMIT` option."}},
@@ -460,7 +460,7 @@ func longRange(c *command.Ctx, first, last engine.StreamID, count int) error {
 var specXSetID = command.Spec{
 	Name: "xsetid", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "An internal command for replicating stream values.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("last-id"),
 		command.Opt(command.TokenArg("ENTRIESADDED", command.Int("entries_added"))).Since("7.0.0"),
 		command.Opt(command.TokenArg("MAXDELETEDID", command.Str("max_deleted_entry_id"))).Since("7.0.0")},

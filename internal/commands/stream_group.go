@@ -88,7 +88,7 @@ func parseGroup(c *command.Ctx, create bool) (x engine.XGroup, err error) {
 var specXGroupCreate = command.Spec{
 	Name: "xgroup|create", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Creates a consumer group.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Insert), command.Str("groupname"), groupID(),
 		command.Opt(command.Token("MKSTREAM")), entriesRead()},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries_read` named argument."}},
@@ -132,7 +132,7 @@ func runXGroupCreate(c *command.Ctx) error {
 var specXGroupSetID = command.Spec{
 	Name: "xgroup|setid", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Sets the last-delivered ID of a consumer group.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("groupname"), groupID(), entriesRead()},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the optional `entries_read` argument."}},
 	Replies: "OK.",
@@ -172,7 +172,7 @@ var specXGroupDestroy = command.Spec{
 	Name: "xgroup|destroy", Group: command.GroupStream, Since: "5.0.0",
 	Complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
 	Summary:    "Destroys a consumer group.",
-	Flags:      command.Write,
+	Flags:      command.Write | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Str("groupname")},
 	Replies:    "1 if there was such a group, else 0. Consumers that wait in it get an error.",
 	Examples: `
@@ -207,7 +207,7 @@ func intBool(c *command.Ctx, ok bool) {
 var specXGroupCreateConsumer = command.Spec{
 	Name: "xgroup|createconsumer", Group: command.GroupStream, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Creates a consumer in a consumer group.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("groupname"), command.Str("consumername")},
 	Replies: "1 if the consumer is new, else 0.",
 	Examples: `
@@ -233,7 +233,7 @@ func runXGroupCreateConsumer(c *command.Ctx) error {
 var specXGroupDelConsumer = command.Spec{
 	Name: "xgroup|delconsumer", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Deletes a consumer from a consumer group.",
-	Flags:   command.Write,
+	Flags:   command.Write | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Str("groupname"), command.Str("consumername")},
 	Replies: "The number of entries that were pending for it: no consumer gets them now.",
 	Examples: `
@@ -262,7 +262,7 @@ func runXGroupDelConsumer(c *command.Ctx) error {
 var specXAck = command.Spec{
 	Name: "xack", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1) for each message ID processed.",
 	Summary: "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("group"), command.Many("id")},
 	Replies: "How many of the entries were pending.",
 	Examples: `
@@ -365,7 +365,7 @@ var specXDelEx = command.Spec{
 	Name: "xdelex", Group: command.GroupStream, Since: "8.2.0",
 	Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
 	Summary:    "Deletes entries of a stream, and optionally the references to them in pending lists.",
-	Flags:      command.Write | command.Fast,
+	Flags:      command.Write | command.Fast | command.Blind,
 	Args:       append([]command.Arg{command.Key("key", command.Delete)}, delArgs()...),
 	Replies: "For each id: 1 deleted, -1 no such entry, 2 not deleted because a group has not acknowledged it (ACKED). " +
 		"KEEPREF leaves the pending lists alone, DELREF takes the entry out of all of them.",
@@ -407,7 +407,7 @@ func notFound(c *command.Ctx, n int, replied bool) {
 var specXAckDel = command.Spec{
 	Name: "xackdel", Group: command.GroupStream, Since: "8.2.0", Complexity: "O(1) for each entry ID processed.",
 	Summary: "Acknowledges entries in a consumer group and deletes them from the stream.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    append([]command.Arg{command.Key("key", command.Delete), command.Str("group")}, delArgs()...),
 	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted " +
 		"because another group has not acknowledged it (ACKED). " +

@@ -23,7 +23,7 @@ var specXInfoHelp = command.HelpSpec("xinfo", command.GroupStream, 0)
 var specXInfoConsumers = command.Spec{
 	Name: "xinfo|consumers", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns a list of the consumers in a consumer group.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("groupname")},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.2.0", Text: "Added the `inactive` field, and changed the meaning of `idle`."}},
@@ -81,7 +81,7 @@ func runXInfoConsumers(c *command.Ctx) error {
 var specXInfoGroups = command.Spec{
 	Name: "xinfo|groups", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns a list of the consumer groups of a stream.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries-read` and `lag` fields"}},
 	Replies: "For each group: its name, the numbers of its consumers and pending entries, the last id delivered, the " +
@@ -142,7 +142,7 @@ func groupPosition(c *command.Ctx, g *engine.GroupInfo) {
 var specXInfoStream = command.Spec{
 	Name: "xinfo|stream", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns information about a stream.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("FULL", command.Opt(command.TokenArg("COUNT", command.Int("count")))))},
 	History: []command.Change{{Since: "6.0.0", Text: "Added the `FULL` modifier."},

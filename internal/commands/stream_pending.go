@@ -15,7 +15,7 @@ var specXPending = command.Spec{
 		"is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the " +
 		"summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
 	Summary: "Returns the information and entries from a stream consumer group's pending entries list.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("group"),
 		command.Opt(command.Block("filters", command.Opt(command.TokenArg("IDLE", command.Int("min-idle-time"))).Since("6.2.0"),
 			command.Str("start"), command.Str("end"), command.Int("count"), command.Opt(command.Str("consumer"))))},
@@ -151,7 +151,7 @@ var specXClaim = command.Spec{
 	Name: "xclaim", Group: command.GroupStream, Since: "5.0.0",
 	Complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
 	Summary:    "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer group member.",
-	Flags:      command.Write | command.Fast,
+	Flags:      command.Write | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("group"), command.Str("consumer"),
 		command.Str("min-idle-time"), command.Many("id"),
 		command.Opt(command.TokenArg("IDLE", command.Int("ms"))),
@@ -287,7 +287,7 @@ func claimNumber(a []byte, option string) (int64, error) {
 var specXAutoClaim = command.Spec{
 	Name: "xautoclaim", Group: command.GroupStream, Since: "6.2.0", Complexity: "O(1) if COUNT is small.",
 	Summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as consumer group member.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Delete), command.Str("group"), command.Str("consumer"),
 		command.Str("min-idle-time"), command.Str("start"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),

@@ -55,7 +55,7 @@ var specXRange = command.Spec{
 	Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the " +
 		"first 10 elements with COUNT), you can consider it O(1).",
 	Summary: "Returns the messages from a stream within a range of IDs.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("start"), command.Str("end"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count")))},
 	History: []command.Change{{Since: "6.2.0", Text: "Added exclusive ranges."}},
@@ -82,7 +82,7 @@ var specXRevRange = command.Spec{
 	Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first " +
 		"10 elements with COUNT), you can consider it O(1).",
 	Summary: "Returns the messages from a stream within a range of IDs in reverse order.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("end"), command.Str("start"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count")))},
 	History: []command.Change{{Since: "6.2.0", Text: "Added exclusive ranges."}},
@@ -248,7 +248,7 @@ var specXRead = command.Spec{
 		"XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M " +
 		"clients blocked on the stream getting new data.",
 	Summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is available otherwise.",
-	Flags:   command.ReadOnly | command.Blocking,
+	Flags:   command.ReadOnly | command.Blocking | command.Blind,
 	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},
@@ -426,7 +426,7 @@ var specXReadGroup = command.Spec{
 		"always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD " +
 		"will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
 	Summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is available otherwise.",
-	Flags:   command.Write | command.Blocking,
+	Flags:   command.Write | command.Blocking | command.Blind,
 	Args: []command.Arg{command.Block("GROUP", command.Str("group"), command.Str("consumer")).As("group_consumer"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Opt(command.Token("NOACK")), command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},

@@ -45,7 +45,7 @@ func modifiers() []command.Arg {
 var specGet = command.Spec{
 	Name: "get", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the string value of a key.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Examples: `
 > GET nothing
@@ -243,7 +243,7 @@ func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 var specSetNX = command.Spec{
 	Name: "setnx", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Sets the string value of a key only when the key doesn't exist.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.KeyOW|command.Insert), command.Str("value")},
 	Replies: "1 if the key was set, 0 if it existed.",
 	Examples: `
@@ -269,7 +269,7 @@ func runSetNX(c *command.Ctx) error {
 var specSetEX = command.Spec{
 	Name: "setex", Group: command.GroupString, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Overwrite), command.Int("seconds"), command.Str("value")},
 	Examples: `
 > SETEX k 10 v
@@ -285,7 +285,7 @@ OK
 var specPSetEX = command.Spec{
 	Name: "psetex", Group: command.GroupString, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Overwrite), command.Int("milliseconds"), command.Str("value")},
 	Examples: `
 > PSETEX k 1500 v
@@ -314,7 +314,7 @@ func runSetEX(c *command.Ctx, unit timeUnit) error {
 var specGetSet = command.Spec{
 	Name: "getset", Group: command.GroupString, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Returns the previous string value of a key after setting it to a new value.",
-	Flags:      command.Write | command.DenyOOM | command.Fast,
+	Flags:      command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument"},
 	Args:       []command.Arg{command.Key("key", command.Update|command.Access), command.Str("value")},
 	Examples: `
@@ -341,7 +341,7 @@ func runGetSet(c *command.Ctx) error {
 var specGetEx = command.Spec{
 	Name: "getex", Group: command.GroupString, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Returns the string value of a key after setting its expiration time.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args: append([]command.Arg{command.Key("key", command.Update|command.Access).Note("RW and UPDATE because it changes the TTL"),
 		expiryArgs(command.Token("PERSIST"))}, modifiers()...),
 	Replies: "The value, nil if there is no such key.",
@@ -397,7 +397,7 @@ func runGetEx(c *command.Ctx) error {
 var specGetDel = command.Spec{
 	Name: "getdel", Group: command.GroupString, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Returns the string value of a key after deleting the key.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete)},
 	Examples: `
 > SET k v
@@ -428,7 +428,7 @@ var specAppend = command.Spec{
 	Name: "append", Group: command.GroupString, Since: "2.0.0",
 	Complexity: "O(1) amortized; a small string that outgrows its place is copied once.",
 	Summary:    "Appends a string to the value of a key. Creates the key if it doesn't exist.",
-	Flags:      command.Write | command.DenyOOM | command.Fast,
+	Flags:      command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Insert), command.Str("value")},
 	Replies:    "The new length.",
 	Examples: `
@@ -454,7 +454,7 @@ func runAppend(c *command.Ctx) error {
 var specStrLen = command.Spec{
 	Name: "strlen", Group: command.GroupString, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Returns the length of a string value.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Examples: `
 > SET k Hello
@@ -479,7 +479,7 @@ func runStrLen(c *command.Ctx) error {
 var specGetRange = command.Spec{
 	Name: "getrange", Group: command.GroupString, Since: "2.4.0", Complexity: "O(N) where N is the length of the returned string.",
 	Summary: "Returns a substring of the string stored at a key.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Int("start"), command.Int("end")},
 	Replies: "The bytes from start to end, both included; negative offsets count from the end.",
 	Examples: `
@@ -498,7 +498,7 @@ OK
 var specSubstr = command.Spec{
 	Name: "substr", Group: command.GroupString, Since: "1.0.0", Complexity: "O(N) where N is the length of the returned string.",
 	Summary:    "Returns a substring from a string value.",
-	Flags:      command.ReadOnly,
+	Flags:      command.ReadOnly | command.Blind,
 	Deprecated: &command.Deprecation{Since: "2.0.0", ReplacedBy: "`GETRANGE`"},
 	Args:       []command.Arg{command.Key("key", command.Read), command.Int("start"), command.Int("end")},
 	Examples: `
@@ -527,7 +527,7 @@ var specSetRange = command.Spec{
 	Name: "setrange", Group: command.GroupString, Since: "2.2.0",
 	Complexity: "O(1), beside copying the value and, where the string grows, the string.",
 	Summary:    "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
-	Flags:      command.Write | command.DenyOOM,
+	Flags:      command.Write | command.DenyOOM | command.Blind,
 	Args:       []command.Arg{command.Key("key", command.Update), command.Int("offset"), command.Str("value")},
 	Replies:    "The new length.",
 	Examples: `

@@ -31,7 +31,7 @@ var freshErrors = []string{
 var specGetFresh = command.Spec{
 	Name: "getfresh", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Returns the value of a key with its freshness, and elects one client to load a new value.",
-	Flags:   command.ReadOnly | command.Fast | command.Blocking | command.MayReplicate,
+	Flags:   command.ReadOnly | command.Fast | command.Blocking | command.MayReplicate | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("lease", command.TokenArg("LEASE", command.Int("lease")), command.Opt(command.OneOf("holder",
 			command.TokenArg("TOKEN", command.Int("token")), command.TokenArg("OWNER", command.Str("owner")))))),
@@ -215,7 +215,7 @@ func replyFresh(c *command.Ctx, key []byte, v engine.FreshValue) {
 var specStale = command.Spec{
 	Name: "stale", Group: command.GroupString, Since: "0.7.0", Complexity: "O(N) where N is the number of keys.",
 	Summary: "Makes the values of keys stale, so that the next GETFRESH has a client load new ones.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args:    []command.Arg{command.ManyKeys("key", command.Update)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies: "The number of keys that are stale from now on. A value without FRESH counts as well if its key has a deadline; " +
@@ -255,7 +255,7 @@ func runStale(c *command.Ctx) error {
 var specUnlease = command.Spec{
 	Name: "unlease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Gives up the loading of a value: the next client is elected.",
-	Flags:   command.Write | command.Fast,
+	Flags:   command.Write | command.Fast | command.Blind,
 	Args: []command.Arg{command.Key("key", command.Update), command.OneOf("holder",
 		command.Int("token"), command.TokenArg("OWNER", command.Str("owner")))},
 	Replies: "1 if this was the key's refresh token, or the owner of its lease, 0 if not.",

@@ -9,7 +9,7 @@ import (
 var specMGet = command.Spec{
 	Name: "mget", Group: command.GroupString, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to retrieve.",
 	Summary: "Atomically returns the string values of one or more keys.",
-	Flags:   command.ReadOnly | command.Fast,
+	Flags:   command.ReadOnly | command.Fast | command.Blind,
 	Args:    []command.Arg{command.ManyKeys("key", command.Read)},
 	Tips:    []string{"request_policy:multi_shard"},
 	Replies: "An array of values; nil where there is no such key, or no string.",
@@ -44,7 +44,7 @@ func pairArgs(name string, access command.KeyFlags) command.Arg {
 var specMSet = command.Spec{
 	Name: "mset", Group: command.GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
 	Summary: "Atomically creates or modifies the string values of one or more keys.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{pairArgs("key_value", command.Overwrite)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:all_succeeded"},
 	Examples: `
@@ -73,7 +73,7 @@ func runMSet(c *command.Ctx) error {
 var specMSetNX = command.Spec{
 	Name: "msetnx", Group: command.GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
 	Summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args:    []command.Arg{pairArgs("key_value", command.KeyOW|command.Insert)},
 	Replies: "1 if all keys were set, 0 if none was.",
 	Examples: `
@@ -104,7 +104,7 @@ func runMSetNX(c *command.Ctx) error {
 var specMSetEx = command.Spec{
 	Name: "msetex", Group: command.GroupString, Since: "8.4.0", Complexity: "O(N) where N is the number of keys to set.",
 	Summary: "Atomically sets several string keys with a shared expiration time, optionally only if none or all of them exist.",
-	Flags:   command.Write | command.DenyOOM,
+	Flags:   command.Write | command.DenyOOM | command.Blind,
 	Args: append([]command.Arg{command.Count("numkeys"), pairArgs("data", command.Overwrite),
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))), expiryArgs(command.Token("KEEPTTL"))}, modifiers()...),
 	Replies: "1 if all keys were set, 0 if none was. With JITTER each key has a share of its own.",

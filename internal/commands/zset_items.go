@@ -103,7 +103,7 @@ const pushExReplies = "The length of the list. A time that is past adds nothing.
 var specLPushEx = command.Spec{
 	Name: "lpushex", Group: command.GroupList, Since: "0.4.0", Complexity: addExComplexity,
 	Summary: "Prepends elements with an expiration time to a list, one after the other, up to a number of elements.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args: append(append([]command.Arg{command.Key("key", command.Insert)}, addExOptions()...),
 		command.Block("ELEMENTS", command.Count("numelements"), command.Many("element"))),
 	Replies: pushExReplies,
@@ -124,7 +124,7 @@ var specLPushEx = command.Spec{
 var specRPushEx = command.Spec{
 	Name: "rpushex", Group: command.GroupList, Since: "0.4.0", Complexity: addExComplexity,
 	Summary: "Appends elements with an expiration time to a list, up to a number of elements.",
-	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blind,
 	Args: append(append([]command.Arg{command.Key("key", command.Insert)}, addExOptions()...),
 		command.Block("ELEMENTS", command.Count("numelements"), command.Many("element"))),
 	Replies: pushExReplies,

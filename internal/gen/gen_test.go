@@ -26,7 +26,7 @@ func table(t *testing.T) *command.Table {
 		return &s
 	}
 	set, err := command.NewTable(
-		spec(command.Spec{Name: "hput", Run: run, Flags: command.Write, Examples: "> HPUT h f v\n(integer) 1\n~ 10ms\n",
+		spec(command.Spec{Name: "hput", Run: run, Flags: command.Write | command.Blind, Examples: "> HPUT h f v\n(integer) 1\n~ 10ms\n",
 			History: []command.Change{{Since: "2.0.0", Text: "Took many."}},
 			Args: []command.Arg{command.Key("key", command.Update),
 				command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))), command.Many("field")}}),
@@ -42,7 +42,7 @@ func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
 	pages := Pages(table(t))
 	text := string(pages["hput.md"])
 	for _, want := range []string{Marker + "# HPUT\n\nStands for a command.\n\n    HPUT key [NX | XX] field [field ...]\n",
-		"| Since | 1.0.0 |", "| Complexity | O(1) |", "| Flags | write |", "| ACL categories | @write @hash @slow |", "| Arity | -3 |",
+		"| Since | 1.0.0 |", "| Complexity | O(1) |", "| Flags | write blind |", "| ACL categories | @write @hash @slow |", "| Arity | -3 |",
 		"| Keys | argument 1 (RW update) |", "| `[NX \\| XX]` | oneof | optional |", "| &emsp;`NX` | pure-token |  |",
 		"* 2.0.0: Took many.", "```\n> HPUT h f v\n(integer) 1\n~ 10ms\n```", "(../../testdata/transcripts/hash/hput.txt)"} {
 		if !strings.Contains(text, want) {
@@ -224,13 +224,13 @@ func TestGeneratedSourcesAreFresh(t *testing.T) {
 func TestASpecThatClientsCannotFollowIsRefused(t *testing.T) {
 	run := func(*command.Ctx) error { return nil }
 	for want, s := range map[string]command.Spec{
-		"no argument says how long it waits": {Flags: command.Write | command.Blocking,
+		"no argument says how long it waits": {Flags: command.Write | command.Blocking | command.Blind,
 			Args: []command.Arg{command.Key("key", command.Update), command.Int("patience")}},
 		"say by FanOut what a client does": {Tips: []string{"request_policy:all_shards"}},
 		"FanOut without the tip":           {FanOut: command.FanOutSum},
 		"without StreamControl":            {Flags: command.Write, Stream: command.StreamControl},
 		"StreamEffect without the flag":    {Stream: command.StreamEffect},
-		"give the Spec KeyOptions": {Args: []command.Arg{command.Opt(command.TokenArg("BY", command.Pattern("pattern")))},
+		"give the Spec KeyOptions": {Flags: command.Blind, Args: []command.Arg{command.Opt(command.TokenArg("BY", command.Pattern("pattern")))},
 			KeySpecs: []command.KeySpec{{Flags: command.Read}},
 			Keys:     func(dst []command.KeyRef, _ [][]byte) ([]command.KeyRef, error) { return dst, nil }},
 	} {

@@ -29,7 +29,7 @@ func memoryHelp() command.Spec {
 var specMemoryUsage = command.Spec{
 	Name: "memory|usage", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(1)",
 	Summary: "Returns the number of bytes that a key and its value take.",
-	Flags:   command.ReadOnly,
+	Flags:   command.ReadOnly | command.Blind,
 	Args:    []command.Arg{command.Key("key", command.Meta), command.Opt(command.TokenArg("SAMPLES", command.Int("count")))},
 	Replies: "Bytes, counted and not estimated, whatever SAMPLES says; nil if there is no such key.",
 	Examples: `

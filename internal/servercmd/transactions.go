@@ -113,9 +113,10 @@ func runExec(c *command.Ctx) error {
 var specWatch = command.Spec{
 	Name: "watch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
 	Summary: "Monitors changes to keys to determine the execution of a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue | command.Sliced,
-	Client:  command.Stateful,
-	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
+	Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue | command.Sliced |
+		command.Blind,
+	Client: command.Stateful,
+	Args:   []command.Arg{command.ManyKeys("key", command.Meta)},
 	Examples: `
 > WATCH a b
 OK
