@@ -87,6 +87,18 @@ func (c *System) Micros() int64 {
 	return c.look()
 }
 
+// Steady returns a clock that began with this one, and shows the time that has passed since by the machine's monotonic clock. It neither
+// jumps nor slews: it is for intervals, while engine time is for deadlines.
+func (c *System) Steady() Clock { return steady{c.start} }
+
+// steady is the clock of System.Steady.
+type steady struct{ start time.Time }
+
+// Micros implements Clock.
+func (s steady) Micros() int64 {
+	return s.start.UnixMicro() + int64(time.Since(s.start)/time.Microsecond)
+}
+
 // mono returns a time as monotonic time since the start, us.
 func (c *System) mono(t time.Time) int64 { return int64(t.Sub(c.start) / time.Microsecond) }
 

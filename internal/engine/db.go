@@ -38,6 +38,7 @@ type Options struct {
 // the system.
 type DB struct {
 	clock  clock.Clock
+	steady clock.Clock
 	hooks  Hooks
 	seed   maphash.Seed
 	pool   *arena.Pool
@@ -117,6 +118,10 @@ func Open(o Options) *DB {
 	if db.clock == nil {
 		db.clock = clock.NewSystem()
 	}
+	db.steady = db.clock
+	if c, ok := db.clock.(interface{ Steady() clock.Clock }); ok {
+		db.steady = c.Steady()
+	}
 	if db.hooks == nil {
 		db.hooks = noHooks{}
 	}
@@ -165,6 +170,11 @@ func (db *DB) Shards() int { return len(db.shards) }
 
 // Clock returns the engine's clock.
 func (db *DB) Clock() clock.Clock { return db.clock }
+
+// Steady returns the clock by which intervals are measured: of timeouts, pauses, links and idle clients. The engine's clock follows the
+// wall clock, jumps ahead when data is loaded, and that of a member of a group is set; this one does none of that, if the engine's
+// clock has a method Steady that returns it. Otherwise it is the engine's.
+func (db *DB) Steady() clock.Clock { return db.steady }
 
 // UsedMemory returns the bytes in use by records, values and tables, plus the bytes of Charge. It
 // locks the shards one after the other.

@@ -50,6 +50,14 @@ func (c *engineClock) Micros() int64 {
 	return now + c.shift.Load().at(now)
 }
 
+// Steady is that of clock.System: the clock for intervals is the machine's, which no master sets.
+func (c *engineClock) Steady() clock.Clock {
+	if m, ok := c.machine.(interface{ Steady() clock.Clock }); ok {
+		return m.Steady()
+	}
+	return c.machine
+}
+
 // present returns the shift now.
 func (c *engineClock) present() int64 { return c.shift.Load().at(c.machine.Micros()) }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebbdb/ebb/clock"
@@ -23,6 +24,8 @@ import (
 type membership struct {
 	session.GroupOperator // nil: no operator asks for anything
 	svc                   *session.Service
+	clock                 *settable    // of the engine
+	acks                  atomic.Int64 // how often it has acknowledged
 
 	mu      sync.Mutex // guards what follows
 	notes   []string
@@ -57,7 +60,10 @@ func (g *membership) refuse(call string) {
 	g.notes, g.refuses = nil, call
 }
 
-func (g *membership) Clock(machine clock.Clock) clock.Clock { return machine }
+func (g *membership) Clock(machine clock.Clock) clock.Clock {
+	g.clock = &settable{System: machine.(*clock.System)}
+	return g.clock
+}
 
 func (g *membership) Attach(svc *session.Service)  { g.svc = svc }
 func (g *membership) Begin() error                 { return g.note("begin") }
@@ -73,13 +79,16 @@ func (g *membership) Connected(uint64) (string, error) { return "a-member", g.no
 func (g *membership) Answered(_ uint64, stream string, full bool) error {
 	return g.note("answered " + stream + " " + strconv.FormatBool(full))
 }
-func (g *membership) StreamName() string                { return "" }
-func (g *membership) Loaded(uint64)                     { _ = g.note("loaded") }
-func (g *membership) Stamped(_ uint64, stamp string)    { _ = g.note("stamped " + stamp) }
-func (g *membership) Acknowledge(uint64) (string, bool) { return "all-of-it", true }
-func (g *membership) Closed(uint64)                     { _ = g.note("closed") }
-func (g *membership) Acked(a replication.Ack)           { _ = g.note("acked " + a.Group) }
-func (g *membership) Left(*replication.Replica)         { _ = g.note("left") }
+func (g *membership) StreamName() string             { return "" }
+func (g *membership) Loaded(uint64)                  { _ = g.note("loaded") }
+func (g *membership) Stamped(_ uint64, stamp string) { _ = g.note("stamped " + stamp) }
+func (g *membership) Acknowledge(uint64) (string, bool) {
+	g.acks.Add(1)
+	return "all-of-it", true
+}
+func (g *membership) Closed(uint64)             { _ = g.note("closed") }
+func (g *membership) Acked(a replication.Ack)   { _ = g.note("acked " + a.Group) }
+func (g *membership) Left(*replication.Replica) { _ = g.note("left") }
 
 // startMember starts a member of a group, which rests.
 func startMember(t *testing.T, options ...string) (*Instance, *membership) {

@@ -292,7 +292,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		Bound:      opt.Listeners,
 		Idle:       in.pulse.idle,
 		Settle:     in.svc.Settle,
-		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
+		Now:        func() int64 { return in.db.Steady().Micros() / 1000 },
 	}
 	if perm, err := strconv.ParseUint(cfg.String("unixsocketperm"), 8, 32); err == nil {
 		o.UnixPerm = os.FileMode(perm)

@@ -35,7 +35,7 @@ func (r *Node) Link() (LinkState, bool) {
 }
 
 // idle returns the number of seconds since the link last received something.
-func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.lastReceived.Load(), 0) / 1e6 }
+func (l *link) idle() int64 { return max(l.r.db.Steady().Micros()-l.lastReceived.Load(), 0) / 1e6 }
 
 // ReplicaState is the state of a replica of this server.
 type ReplicaState struct {
@@ -49,7 +49,7 @@ type ReplicaState struct {
 
 // Replicas returns the replicas, in the order in which they came.
 func (r *Node) Replicas() (all []ReplicaState) {
-	now := r.db.Clock().Micros()
+	now := r.db.Steady().Micros()
 	for _, f := range r.master.all() {
 		x := ReplicaState{State: stateNames[f.at()], Online: f.at() == followOnline, Acked: f.acked.Load()}
 		x.Host, x.Port = f.place()
@@ -99,7 +99,7 @@ func (l *link) info(put func(name string, value any)) {
 		l.infoSync(put)
 	}
 	if !up {
-		put("master_link_down_since_seconds", max(r.db.Clock().Micros()-l.down.Load(), 0)/1e6)
+		put("master_link_down_since_seconds", max(r.db.Steady().Micros()-l.down.Load(), 0)/1e6)
 	}
 	if why := r.syncError.Load(); why != nil && *why != "" {
 		put("master_sync_last_error", *why)

@@ -82,7 +82,7 @@ const (
 func newLink(r *Node, host string, port int) *link {
 	l := &link{r: r, host: host, port: port, gone: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(r.ctx)
-	l.down.Store(r.db.Clock().Micros())
+	l.down.Store(r.db.Steady().Micros())
 	return l
 }
 
@@ -92,7 +92,7 @@ func (l *link) step() linkStep { return linkStep(l.at.Load()) }
 func (l *link) set(s linkStep) {
 	was := linkStep(l.at.Swap(int32(s)))
 	if was == linkConnected && s != linkConnected {
-		l.down.Store(l.r.db.Clock().Micros())
+		l.down.Store(l.r.db.Steady().Micros())
 	}
 	if (was == linkConnected) != (s == linkConnected) && l.current() {
 		l.r.SetGates()
@@ -149,7 +149,7 @@ func (l *link) retryIn() time.Duration {
 // in retryAfter. A master that accepts connections and closes them would otherwise get
 // hundreds a second.
 func (l *link) atOnce() bool {
-	now := l.r.db.Clock().Micros()
+	now := l.r.db.Steady().Micros()
 	if l.retried != 0 && now-l.retried < retryAfter.Microseconds() {
 		return false
 	}
@@ -175,7 +175,7 @@ func (l *link) noteRefusal(err error) bool {
 		l.wait = retryAfter
 		return false
 	}
-	now := l.r.db.Clock().Micros()
+	now := l.r.db.Steady().Micros()
 	if now-l.refusedAt > calm || l.refusedAt == 0 {
 		l.refusedWait = 0
 	}
@@ -299,7 +299,7 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		if l.notReading.Load() {
 			m.noteReceived()
 		}
-		silent := l.r.db.Clock().Micros() - l.lastReceived.Load()
+		silent := l.r.db.Steady().Micros() - l.lastReceived.Load()
 		if limit := l.r.config.Int("repl-timeout"); silent > limit*1e6 {
 			m.Kill(fmt.Errorf("the master sent nothing for %d seconds (repl-timeout)", limit))
 		}
@@ -366,7 +366,7 @@ func newMasterConn(l *link, conn net.Conn) *masterConn {
 	return m
 }
 
-func (m *masterConn) noteReceived() { m.l.lastReceived.Store(m.l.r.db.Clock().Micros()) }
+func (m *masterConn) noteReceived() { m.l.lastReceived.Store(m.l.r.db.Steady().Micros()) }
 
 // receivingReader records the time at which the master last sent something.
 type receivingReader struct{ m *masterConn }

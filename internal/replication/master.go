@@ -110,7 +110,7 @@ const ping = "*1\r\n$4\r\nPING\r\n"
 // second does the work of one second.
 func (m *master) second() {
 	c := m.r.config
-	now := m.r.db.Clock().Micros()
+	now := m.r.db.Steady().Micros()
 	all := m.all()
 	m.mu.Lock()
 	m.seconds++
@@ -167,7 +167,7 @@ func (m *master) remove(f *Replica) {
 		m.syncs = slices.Delete(m.syncs, i, i+1)
 	}
 	m.n.Store(int32(len(m.followers)))
-	m.alone = m.r.db.Clock().Micros()
+	m.alone = m.r.db.Steady().Micros()
 	m.mu.Unlock()
 	m.setGate()
 	m.r.acked()
@@ -188,7 +188,7 @@ func (m *master) setGate() {
 
 // good returns the number of replicas that acknowledged something in the last lag seconds.
 func (m *master) good(lag int64) (n int) {
-	now := m.r.db.Clock().Micros()
+	now := m.r.db.Steady().Micros()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.followers {

@@ -90,7 +90,7 @@ func (m *master) syncAll() {
 		if len(group) == 0 {
 			continue
 		}
-		x := &fullSyncJob{m: m, form: m.formOf(group[0]), group: group, began: m.r.db.Clock().Micros()}
+		x := &fullSyncJob{m: m, form: m.formOf(group[0]), group: group, began: m.r.db.Steady().Micros()}
 		if err := m.synchronise(x); err != nil {
 			m.r.log.Warn("a full synchronisation failed", "replicas", len(x.group), "error", err)
 			for _, f := range x.group {
@@ -299,7 +299,7 @@ func (x *fullSyncJob) announcement(f *Replica) []byte {
 // over logs that the snapshot was sent.
 func (x *fullSyncJob) over() {
 	r := x.m.r
-	r.log.Info("a full synchronisation was sent", "replicas", len(x.group), "ms", (r.db.Clock().Micros()-x.began)/1000)
+	r.log.Info("a full synchronisation was sent", "replicas", len(x.group), "ms", (r.db.Steady().Micros()-x.began)/1000)
 }
 
 // direct sends the snapshot to the sockets.
@@ -434,7 +434,7 @@ const syncPiece = 1 << 20
 func (p syncPipe) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		piece := b[n:min(n+syncPiece, len(b))]
-		p.f.writing.Store(p.f.m.r.db.Clock().Micros())
+		p.f.writing.Store(p.f.m.r.db.Steady().Micros())
 		if err = p.f.write(piece); err == nil {
 			n += len(piece)
 		}

@@ -263,7 +263,7 @@ func (f *Replica) addStamp(command []byte) {
 }
 
 // took records that the replica has just taken or sent data.
-func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Clock().Micros()) }
+func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Steady().Micros()) }
 
 // write writes all of b. One goroutine writes at a time.
 func (f *Replica) write(b []byte) error {

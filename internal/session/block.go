@@ -85,7 +85,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.keys = command.CopyArgs(o.Keys)
 	}
 	if w.state.Until > 0 {
-		s.svc.timeouts.Schedule(w, &w.timeout, w.state.Until)
+		s.svc.timeouts.Schedule(w, &w.timeout, (s.svc.steady()+999)/1000+o.Millis)
 	}
 	return w
 }

@@ -267,7 +267,7 @@ func (p *pause) active() bool { return p.on.Load() }
 func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	timed, guest := p.until > p.svc.DB.Clock().Micros(), c.conn == nil && c.origin != nil
+	timed, guest := p.until > p.svc.steady(), c.conn == nil && c.origin != nil
 	if !timed && !p.held || c.conn == nil && !guest || p.over {
 		return nil
 	}
@@ -349,7 +349,7 @@ func (p *pause) relook() {
 func (p *pause) begin(ms int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.svc.DB.Clock().Micros()
+	now := p.svc.steady()
 	if p.until > now {
 		all = all || p.all
 	}
@@ -362,7 +362,7 @@ func (p *pause) begin(ms int64, all bool) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	// The timer waits one tick longer, so that the time is up by the engine's clock as well.
+	// The timer waits one tick longer, so that the time is up by the clock as well.
 	wait := time.Duration(math.MaxInt64)
 	if us := p.until - now; us < math.MaxInt64/2000 {
 		wait = time.Duration(us+1000) * time.Microsecond
@@ -370,12 +370,12 @@ func (p *pause) begin(ms int64, all bool) {
 	p.timer = time.AfterFunc(wait, p.timeUp)
 }
 
-// timeUp ends the pause if it was not prolonged meanwhile. If the engine's clock is behind, it
+// timeUp ends the pause if it was not prolonged meanwhile. If the clock is behind, it
 // checks again later.
 func (p *pause) timeUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if left := p.until - p.svc.DB.Clock().Micros(); left > 0 && p.timer != nil {
+	if left := p.until - p.svc.steady(); left > 0 && p.timer != nil {
 		p.timer.Reset(time.Duration(min(left, 1e6)+1000) * time.Microsecond)
 		return
 	}
@@ -387,7 +387,7 @@ func (p *pause) timeUp() {
 func (p *pause) state() (reason, actions string, ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.until - p.svc.DB.Clock().Micros()
+	left := p.until - p.svc.steady()
 	switch {
 	case p.held:
 		return "failover_in_progress", "write", max(left, 0) / 1000
@@ -434,7 +434,7 @@ func (p *pause) keepStill(on bool) {
 func (p *pause) await(ctx context.Context) error {
 	for p.active() {
 		p.mu.Lock()
-		if p.over || p.until <= p.svc.DB.Clock().Micros() {
+		if p.over || p.until <= p.svc.steady() {
 			p.mu.Unlock()
 			return nil
 		}
@@ -479,7 +479,7 @@ func (p *pause) handOver(on bool) {
 		p.set(true)
 		return
 	}
-	p.set(p.until > p.svc.DB.Clock().Micros())
+	p.set(p.until > p.svc.steady())
 	p.relook()
 	for c := range p.waiting {
 		delete(p.waiting, c)

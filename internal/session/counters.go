@@ -80,7 +80,7 @@ func (c *Session) countInBackground(spec *command.Spec, us int64) {
 // them.
 func (c *Session) flushCalls() {
 	b := &c.batch
-	now := c.svc.DB.Clock().Micros()
+	now := c.svc.steady()
 	if b.spec != nil && b.calls > 0 {
 		s := c.stats.of(b.spec)
 		s.Calls.Add(b.calls)

@@ -27,17 +27,18 @@ type ClientInfo struct {
 // Info returns what the client is now. Any goroutine may call it.
 func (c *Session) Info() ClientInfo {
 	return ClientInfo{ID: c.id, User: c.view.user.Load(), Type: c.clientType(), Flags: c.flags(), Name: c.name(), Library: c.library(),
-		Addr: c.remoteAddr(), LocalAddr: c.localAddr(), Database: int(c.view.dbi.Load()), Created: c.created, Active: c.lastActive()}
+		Addr: c.remoteAddr(), LocalAddr: c.localAddr(), Database: int(c.view.dbi.Load()), Created: c.svc.engineTime(c.created),
+		Active: c.svc.engineTime(c.lastActive())}
 }
 
-// lastActive returns when the client's last batch ended, in us since 1970; before the first one, when it connected.
+// lastActive returns when the client's last batch ended, by the clock for intervals; before the first one, when it connected.
 func (c *client) lastActive() int64 { return max(c.view.active.Load(), c.created) }
 
 // Describe appends the session's line of CLIENT LIST, for the command x of this session or of another.
 // Connections share the buffers for reading and writing, and have none of their own except for data that
 // waits: so qbuf-free, rbs, rbp, obl and oll are 0.
 func (c *Session) Describe(b []byte, x *command.Ctx) []byte {
-	v, now := &c.view, x.Now()
+	v, now := &c.view, c.svc.steady()
 	last, lastAt := v.last.Load(), c.lastActive()
 	if c == Of(x) {
 		last, lastAt = x.Spec, now

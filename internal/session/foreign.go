@@ -38,7 +38,7 @@ func isHTTPWord(name []byte) bool {
 func (c *Session) closeForeign() {
 	c.cut(errForeign)
 	c.svc.admin.Totals.ProtocolErrors.Add(1)
-	now := c.svc.DB.Clock().Micros()
+	now := c.svc.steady()
 	last := c.svc.foreignAt.Load()
 	if last != 0 && now-last < foreignEvery || !c.svc.foreignAt.CompareAndSwap(last, now) {
 		return

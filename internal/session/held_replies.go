@@ -40,8 +40,14 @@ import (
 // longer the master of the term in which the first command of the batch began, or after sync-timeout, the outcome is not certain: the
 // client gets an error, and the connection closes.
 
+// steady returns the time of the clock for intervals (engine.DB.Steady), in us.
+func (s *Service) steady() int64 { return s.DB.Steady().Micros() }
+
+// engineTime returns the engine's time of an instant of that clock.
+func (s *Service) engineTime(steady int64) int64 { return s.DB.Clock().Micros() - s.steady() + steady }
+
 // now implements connectionHost.
-func (s *Service) now() int64 { return s.DB.Clock().Micros() }
+func (s *Service) now() int64 { return s.steady() }
 
 // holding implements connectionHost.
 func (s *Service) holding() *heldBytes { return &s.heldBytes }

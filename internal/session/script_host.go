@@ -68,7 +68,7 @@ func (s *Service) initScripts() {
 	h := &s.host
 	h.svc = s
 	h.s = &Session{svc: s, connection: s.newConnection(nil), client: client{charger: s.DB, authed: true}, script: true}
-	h.s.created = s.DB.Clock().Micros()
+	h.s.created = s.steady()
 	h.s.view.multi.Store(-1)
 	h.x = command.Ctx{Out: &h.s.out, DB: s.DB, Table: s.table, Host: h.s, NoWait: true}
 }

@@ -120,7 +120,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.hot = hotkeys.New(s.switchHot)
-	s.timeouts.Init(s.DB.Clock())
+	s.timeouts.Init(s.DB.Steady())
 	s.acl.Init(acl.CatalogOf(s.table), s.Config, s.Log, s.DB)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())

@@ -65,7 +65,7 @@ func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
 	c.ctx = command.Ctx{Out: &c.out, Tx: c.tx, DB: s.DB, Table: s.table, Host: c}
 	c.tx.SetCaller(c)
 	c.setDefaultUser()
-	c.created = s.DB.Clock().Micros()
+	c.created = s.steady()
 	c.view.multi.Store(-1)
 	if from != nil {
 		c.introduce(from.shown())

@@ -281,7 +281,7 @@ func (c *Session) overLimit(n int, settled bool) bool {
 		}
 		return false
 	}
-	now := c.svc.DB.Clock().Micros()
+	now := c.svc.steady()
 	since := c.softSince.Load()
 	if since == 0 {
 		c.softSince.Store(now)
@@ -303,7 +303,7 @@ func (c *Session) OutputExceeded(pending int) bool {
 // update the service's rates here, and detect that their waiting output has been too large for too
 // long although no more has come.
 func (c *Session) IdleCheck(int64) bool {
-	c.svc.sample(c.svc.DB.Clock().Micros())
+	c.svc.sample(c.svc.steady())
 	in, out := c.conn.Buffered()
 	if c.OutputExceeded(out) {
 		c.closeUnsent(errSlowReader)
@@ -316,7 +316,7 @@ func (c *Session) IdleCheck(int64) bool {
 		return false
 	}
 	last := max(c.view.active.Load(), c.created)
-	return c.svc.DB.Clock().Micros()-last > limit*1e6
+	return c.svc.steady()-last > limit*1e6
 }
 
 // allowedInSubscription reports whether a RESP2 client may send the command

@@ -1,0 +1,60 @@
+package instance
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/tier"
+)
+
+// settable is a clock that a test sets, as a group sets that of a member.
+type settable struct {
+	*clock.System
+	ahead atomic.Int64 // us
+}
+
+func (c *settable) Micros() int64 { return c.System.Micros() + c.ahead.Load() }
+
+// set makes the engine's clock of an instance be ahead of the machine's.
+func (c *settable) set(in *Instance, ahead time.Duration) {
+	tx := in.db.BeginAll(0)
+	defer tx.Commit()
+	c.ahead.Store(ahead.Microseconds())
+	tx.Retime()
+}
+
+// The clock of a member is its master's, which may be far from its machine's. Nothing that lasts for a while ends earlier or later because
+// the clock is set meanwhile.
+func TestIntervalsDoNotChangeWhenTheClockIsSet(t *testing.T) {
+	t.Parallel()
+	master, replica, rg := linkedMembers(t)
+	m, c, idle := connect(t, master.address()), connect(t, replica.address()), connect(t, replica.address())
+	m.must("XADD", "s", "*", "f", "v")
+	c.must("CONFIG", "SET", "timeout", "1000", "repl-timeout", "1000")
+	idle.must("PING")
+	for _, ahead := range []time.Duration{10 * time.Second, -10 * time.Second, time.Hour, -time.Hour} {
+		c.must("CLIENT", "PAUSE", "100", "WRITE") // holds the master's stream back
+		rg.clock.set(replica, ahead)
+		began := time.Now()
+		c.must("XREAD", "BLOCK", "100", "STREAMS", "s", "$")
+		if took := time.Since(began); took < 90*time.Millisecond {
+			t.Errorf("the clock is set to %v: a wait of 100 ms ends after %v", ahead, took)
+		}
+		m.must("SET", "k", ahead.String())
+		tier.Eventually(t, "the pause is over", func() bool { return c.must("GET", "k").Str == ahead.String() })
+		seen := rg.acks.Load()
+		tier.Eventually(t, "the link is looked at", func() bool { return rg.acks.Load() >= seen+2 })
+		_, age, _ := strings.Cut(idle.must("CLIENT", "INFO").Str, " age=")
+		age, _, _ = strings.Cut(age, " ")
+		if n, err := strconv.Atoi(age); err != nil || n < 0 || n > 600 {
+			t.Errorf("the clock is set to %v: the age of a client is %q", ahead, age)
+		}
+	}
+	if rg.noted("closed") {
+		t.Error("the link to the master has ended")
+	}
+}
