@@ -351,9 +351,13 @@ func (m *Member) registered(self directory.Member, all []directory.Shard) {
 func (m *Member) applied(all []directory.Shard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	version := m.node.Shard().Version
 	for _, s := range all {
 		m.compare(s)
 		m.step(shard.Applied{Shard: s})
+	}
+	if m.node.Shard().Version != version && m.repl != nil {
+		m.repl.RetryLink()
 	}
 	for f, l := range m.replicas {
 		if m.removed(l.from.Node) {

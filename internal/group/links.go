@@ -111,18 +111,32 @@ func (m *Member) Closed(number uint64) {
 	}
 }
 
-// Greeted implements replication.LinkEvents.
-func (m *Member) Greeted(f *replication.Replica, greeting string) error {
-	g, has, err := m.parseGreeting(greeting)
-	if err != nil {
-		return err
-	}
+// Fits implements replication.LinkEvents.
+func (m *Member) Fits(greeting string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.removed(g.From.Node) {
-		return errRemoved
+	_, err := m.fitting(greeting)
+	return err
+}
+
+// fitting returns the greeting of a member that may join as far as its directives and the operators are concerned. mu is held.
+func (m *Member) fitting(greeting string) (g shard.Greeted, err error) {
+	g, has, err := m.parseGreeting(greeting)
+	switch {
+	case err != nil:
+		return g, err
+	case m.removed(g.From.Node):
+		return g, errRemoved
 	}
-	if err := m.checkTerms(g.From.Node, has); err != nil {
+	return g, m.checkTerms(g.From.Node, has)
+}
+
+// Greeted implements replication.LinkEvents.
+func (m *Member) Greeted(f *replication.Replica, greeting string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, err := m.fitting(greeting)
+	if err != nil {
 		return err
 	}
 	m.newest += 2

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
@@ -54,6 +55,18 @@ func (g *membership) noted(prefix string) bool {
 	return false
 }
 
+// count returns how many notes begin so.
+func (g *membership) count(prefix string) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, note := range g.notes {
+		if strings.HasPrefix(note, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
 func (g *membership) refuse(call string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,6 +88,7 @@ func (g *membership) Info(func(string, any))       {}
 func (g *membership) Greeted(_ *replication.Replica, greeting string) error {
 	return g.note("greeted " + greeting)
 }
+func (g *membership) Fits(string) error                { return g.note("fits") }
 func (g *membership) Connected(uint64) (string, error) { return "a-member", g.note("connected") }
 func (g *membership) Answered(_ uint64, stream string, full bool) error {
 	return g.note("answered " + stream + " " + strconv.FormatBool(full))
@@ -237,6 +251,32 @@ func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
 	}
 	mg.refuse("")
 	tier.Eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
+}
+
+// A member that does not fit is told so before the master's shards are taken, and tries less and less often.
+func TestAMemberThatDoesNotFitTriesLessOften(t *testing.T) {
+	t.Parallel()
+	master, mg := startMember(t)
+	replica, rg := startMember(t)
+	lead(master, aStream)
+	mg.refuse("fits")
+	held := master.db.BeginAll(0)
+	defer held.Commit()
+	followMember(t, replica, master)
+	tries := func(n int) { tier.Eventually(t, "the link is tried", func() bool { return rg.count("closed") >= n }) }
+	tries(1)
+	began := time.Now()
+	tries(6) // 50 + 100 + 200 + 400 + 800 ms
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("five attempts took %v", took)
+	}
+	if mg.noted("greeted") {
+		t.Error("the greeting was taken with PSYNC")
+	}
+	c := connect(t, replica.address())
+	if got := c.must("INFO", "replication").Str; !strings.Contains(got, "the master refuses this member: the test refuses it") {
+		t.Errorf("the replica does not say why: %s", got)
+	}
 }
 
 // linkedMembers starts a master, and a replica that is a member and has all data.

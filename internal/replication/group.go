@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -12,7 +13,8 @@ import (
 // A server of a group does not choose its master: the group does, by Lead, Rest and Follow. Between a master and a member of its
 // group, the link carries a little more than between other servers:
 //
-//	the member ── REPLCONF group <greeting>, PSYNC ────────────────▶ the master     Greeted
+//	the member ── REPLCONF group <greeting> ───────────────────────▶ the master     Fits
+//	           ── PSYNC ───────────────────────────────────────────▶                Greeted
 //	           ◀─ +CONTINUE or +FULLRESYNC, whose stream names it ──                Answered
 //	           ◀─ the stream, and between two transactions of it
 //	              REPLCONF STAMP <stamp> ───────────────────────────                Stamped
@@ -28,6 +30,8 @@ import (
 // numbers, from 1 on.
 type LinkEvents interface {
 	Acks
+	// Fits takes a greeting before any shard is locked, and returns why no stream can follow it, as long as the group stays as it is.
+	Fits(greeting string) error
 	// Greeted takes the greeting of a client that asks for the stream as a member. An error refuses it. All shards are locked.
 	Greeted(f *Replica, greeting string) error
 	// StreamName returns a new name for the stream of a master; "" if this server is not the master of the group. The names of two
@@ -152,10 +156,38 @@ func (l *link) greet(m *masterConn) error {
 		return err
 	}
 	reply, err := m.ask("REPLCONF", "group", greeting)
-	if err == nil && !strings.HasPrefix(reply, "+OK") {
-		err = errNotOfGroup
+	switch {
+	case err != nil:
+		return err
+	case strings.HasPrefix(reply, Refused):
+		return &deniedError{cleantext.Line(reply[len(Refused):], maxPeerText)}
+	case !strings.HasPrefix(reply, "+OK"):
+		return errNotOfGroup
 	}
-	return err
+	return nil
+}
+
+// Refused begins the reply to a greeting that does not fit.
+const Refused = "-REFUSED "
+
+// deniedError is the error of a link whose greeting the master has refused.
+type deniedError struct{ why string }
+
+func (e *deniedError) Error() string { return "the master refuses this member: " + e.why }
+
+// Fits returns why a greeting does not fit: LinkEvents.Fits.
+func (r *Node) Fits(greeting string) error {
+	if r.group == nil {
+		return nil
+	}
+	return r.group.Fits(greeting)
+}
+
+// RetryLink makes a link dial at once that waits because its master has refused it.
+func (r *Node) RetryLink() {
+	if l := r.follows.Load(); l != nil {
+		notify(l.hurry)
+	}
 }
 
 // answered passes the answer to PSYNC to the group, which may refuse it.

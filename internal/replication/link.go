@@ -61,10 +61,12 @@ type link struct {
 	conn         atomic.Pointer[masterConn]
 
 	// Only the link's goroutine uses the fields below.
-	lastError string // the text of the error that was logged last
-	retried   int64  // us: when it last dialled at once, after it had lost the stream
-	failures  int    // full synchronisations in a row that have failed
-	dropped   bool   // the full synchronisation has dropped the old data
+	lastError string        // the text of the error that was logged last
+	retried   int64         // us: when it last dialled at once, after it had lost the stream
+	failures  int           // full synchronisations in a row that have failed
+	dropped   bool          // the full synchronisation has dropped the old data
+	denied    int           // attempts in a row that the master has refused
+	hurry     chan struct{} // cap 1: a link that was refused dials at once
 
 	wait        time.Duration // before the next attempt
 	refusedWait time.Duration // wait after the last command that was refused
@@ -80,7 +82,7 @@ const (
 )
 
 func newLink(r *Node, host string, port int) *link {
-	l := &link{r: r, host: host, port: port, gone: make(chan struct{})}
+	l := &link{r: r, host: host, port: port, gone: make(chan struct{}), hurry: make(chan struct{}, 1)}
 	l.ctx, l.stop = context.WithCancel(r.ctx)
 	l.down.Store(r.db.Steady().Micros())
 	return l
@@ -122,6 +124,7 @@ func (l *link) run() {
 			break
 		}
 		l.note(&l.r.linkError, err)
+		l.noteDenial(err)
 		if text := err.Error(); text != l.lastError {
 			log.Warn("the link to the master is down; the replica connects again", "master", shownText(l.addr()),
 				"error", cleantext.Line(text, 4*maxPeerText))
@@ -137,10 +140,22 @@ func (l *link) run() {
 // promoted refuses links until it is ready.
 const retryInGroup = 50 * time.Millisecond
 
+// deniedDoubles bounds how often the pause doubles, up to 3.2 s, while the master refuses the member by its greeting. What makes it refuse
+// changes with the state of the group, after which the link dials at once.
+const deniedDoubles = 6
+
+// noteDenial counts the refusals in a row.
+func (l *link) noteDenial(err error) {
+	var denied *deniedError
+	if l.denied++; !errors.As(err, &denied) && !errors.Is(err, errNotOfGroup) {
+		l.denied = 0
+	}
+}
+
 // retryIn returns how long the link waits before it dials again.
 func (l *link) retryIn() time.Duration {
 	if l.r.group != nil && l.failures == 0 && l.wait <= retryAfter {
-		return retryInGroup
+		return retryInGroup << min(l.denied, deniedDoubles)
 	}
 	return max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles))
 }
@@ -189,8 +204,14 @@ func (l *link) noteRefusal(err error) bool {
 func (l *link) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	hurry := l.hurry
+	if l.denied == 0 {
+		hurry = nil
+	}
 	select {
 	case <-t.C:
+	case <-hurry:
+		l.denied = 0
 	case <-l.ctx.Done():
 	}
 }

@@ -27,6 +27,28 @@ func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 	}
 }
 
+func TestALinkThatWasRefusedWaitsLongerAndDialsAtOnceWhenTheGroupHasChanged(t *testing.T) {
+	r := &Node{group: &struct{ LinkEvents }{}}
+	l := &link{r: r, ctx: t.Context(), hurry: make(chan struct{}, 1), wait: retryAfter}
+	for i, want := range []time.Duration{50, 100, 200, 400, 800, 1600, 3200, 3200} {
+		if got := l.retryIn(); got != want*time.Millisecond {
+			t.Errorf("after %d refusals it waits for %v, want %v ms", i, got, int64(want))
+		}
+		l.noteDenial(&deniedError{"no"})
+	}
+	r.follows.Store(l)
+	r.RetryLink()
+	l.pause(time.Hour)
+	if got := l.retryIn(); got != retryInGroup {
+		t.Errorf("when the group has changed it waits for %v", got)
+	}
+	l.noteDenial(&deniedError{"no"})
+	l.noteDenial(errReplaced)
+	if l.denied != 0 {
+		t.Error("another error counts as a refusal")
+	}
+}
+
 // A replica that goes while its snapshot waits for its turn gets no reader at the
 // cut: a reader without a replica would keep the whole stream in memory.
 func TestAReplicaThatIsGoneHoldsNoStream(t *testing.T) {

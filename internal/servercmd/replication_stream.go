@@ -116,6 +116,11 @@ func runReplconf(c *command.Ctx) error {
 		if err := announced.Take(option, string(c.Args[i+1])); err != nil {
 			return err
 		}
+		if option == "group" {
+			if err := session.ServiceOf(c).Replication().Fits(string(c.Args[i+1])); err != nil {
+				return command.ReplyError(replication.Refused[1:] + err.Error())
+			}
+		}
 	}
 
 	*session.Of(c).Announced() = announced
