@@ -1,6 +1,7 @@
 package group
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,6 +94,27 @@ func TestAWitnessKnowsRequirepassAndMasterauth(t *testing.T) {
 		}
 		if x.a.Login("other", "p", "") != nil {
 			t.Errorf("%+v: a witness has a user other", x.a)
+		}
+	}
+}
+
+// Other machines reach the group's port at the addresses of bind alone.
+func TestTheGroupsPortIsOpenWhereBindSays(t *testing.T) {
+	for _, c := range []struct {
+		bind    string
+		address string
+		want    string // "": an error
+	}{
+		{"10.0.0.5 -::1", "10.0.0.5:7379", "10.0.0.5 -::1 7379"},
+		{"* -::*", "a:7379", "* -::* 7379"},
+		{"10.0.0.5", "127.0.0.1:7379", "127.0.0.1 7379"}, // a group on one machine
+		{"* -::*", "localhost:1", "localhost 1"},
+		{"127.0.0.1 -::1", "10.0.0.5:7379", ""},
+		{"", "a:7379", ""},
+	} {
+		at, port, err := listensAt(strings.Fields(c.bind), c.address)
+		if got := strings.Join(at, " ") + " " + strconv.Itoa(port); (err != nil) != (c.want == "") || err == nil && got != c.want {
+			t.Errorf("bind %q, reached at %s: it listens at %s, %v, want %s", c.bind, c.address, got, err, c.want)
 		}
 	}
 }

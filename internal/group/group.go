@@ -51,7 +51,7 @@ type Options struct {
 	Random  func() uint64
 	Logger  *slog.Logger
 	Clients string   // where the node serves clients, host:port; "" for a witness
-	Bind    []string // the directive bind: addresses of sentinel-port
+	Bind    []string // the directive bind: addresses of the group's port and of sentinel-port
 	// Password and Protected are the directives requirepass and protected-mode of a witness. A server has its users.
 	Password       string
 	Protected      bool

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/group/control"
@@ -48,15 +50,22 @@ func open(o Options, with partOptions) (*part, error) {
 	}
 	p := &part{opt: o, unlock: unlock, handOver: with.failover}
 	fail := func(err error) (*part, error) { return nil, errors.Join(err, p.close()) }
-	own, err := net.Listen("tcp", listenAt(o.Group.Self.Address))
+	at, port, err := listensAt(o.Bind, o.Group.Self.Address)
+	if err != nil {
+		return fail(err)
+	}
+	own, err := listen.At(at, port)
 	if err != nil {
 		return fail(fmt.Errorf("the group's port: %w", err))
 	}
 	p.control, err = control.Open(control.Config{Group: o.Group, Data: with.data, Clients: o.Clients, Sentinel: o.Group.Sentinel,
 		Register: with.register, Now: o.Now, Report: with.report, Heartbeat: with.heartbeat, Registered: with.registered,
-		Applied: with.applied, Dir: dir, Random: o.Random, Listener: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
+		Applied: with.applied, Dir: dir, Random: o.Random, Listeners: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
 	if err != nil {
-		return fail(errors.Join(err, own.Close()))
+		for _, l := range own {
+			err = errors.Join(err, l.Close())
+		}
+		return fail(err)
 	}
 	if o.Group.Sentinel == 0 {
 		return p, nil
@@ -84,13 +93,19 @@ func lockFolder(dir string) (path string, unlock func() error, err error) {
 	return path, l.Close, nil
 }
 
-// listenAt returns where to listen for an address by which others reach the node: on loopback if it is one, otherwise on all addresses.
-func listenAt(address string) string {
-	host, port, _ := net.SplitHostPort(address)
+// listensAt returns where the group's port is open if others reach the node at an address: at the addresses of bind, or on loopback if the
+// address is there.
+func listensAt(bind []string, address string) (at []string, port int, err error) {
+	host, text, _ := net.SplitHostPort(address)
+	port, _ = strconv.Atoi(text) // settings has checked it
 	if system.LoopbackHost(host) {
-		return address
+		return []string{host}, port, nil
 	}
-	return net.JoinHostPort("", port)
+	if !slices.ContainsFunc(bind, func(b string) bool { return !system.LoopbackHost(strings.TrimPrefix(b, "-")) }) {
+		return nil, 0, fmt.Errorf("other nodes reach this one at %s, where bind %q does not listen: want that address in bind, or *", address,
+			strings.Join(bind, " "))
+	}
+	return bind, port, nil
 }
 
 func (p *part) close() error {

@@ -69,7 +69,7 @@ type Config struct {
 	FS             disk.FS // nil: the system's
 	Dir            string  // of the voter's file
 	Random         func() uint64
-	Listener       net.Listener // of the group's port
+	Listeners      []net.Listener // of the group's port
 	Dial           func(ctx context.Context, address string) (net.Conn, error)
 	Server, Client *tls.Config
 	Logger         *slog.Logger
@@ -138,7 +138,7 @@ func (k *Control) network(self voter.Server) (voter.Transport, error) {
 	for _, n := range g.Nodes {
 		nodes = append(nodes, n.Address)
 	}
-	p, err := port.Open(port.Config{Self: self.Name(), Group: g.Name, Secret: g.Secret, Nodes: nodes, Listener: c.Listener,
+	p, err := port.Open(port.Config{Self: self.Name(), Group: g.Name, Secret: g.Secret, Nodes: nodes, Listeners: c.Listeners,
 		Server: c.Server, Client: c.Client, Dial: c.Dial, Timeout: g.Timeout, Handler: k.answer, Logger: c.Logger})
 	if err != nil {
 		return nil, err

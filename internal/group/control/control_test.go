@@ -123,7 +123,7 @@ func (w *world) start(id directory.NodeID, data bool, end uint64) *node {
 	c, err := Open(Config{Group: &settings.Settings{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout,
 		Secret: cmp.Or(w.secrets[id], "s"), K: w.ks[id]}, Logger: w.logs[id], Data: data, Register: register,
 		Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
-		Applied: n.applied, FS: w.disks[id], Dir: "/data/group", Random: w.random, Listener: l,
+		Applied: n.applied, FS: w.disks[id], Dir: "/data/group", Random: w.random, Listeners: []net.Listener{l},
 		Dial: func(_ context.Context, to string) (net.Conn, error) { return w.dial(w.address(id), to) }})
 	if err != nil {
 		w.Fatal(err)

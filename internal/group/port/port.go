@@ -45,13 +45,13 @@ const (
 	queued = 16
 )
 
-// Config says how a port works. Self, Group, Listener, Timeout and Handler are required.
+// Config says how a port works. Self, Group, Listeners, Timeout and Handler are required.
 type Config struct {
-	Self     string       // the name that peers want when they want this node
-	Group    string       // group-name
-	Secret   string       // the same on all nodes; empty: none
-	Listener net.Listener // of the group's port, without TLS. The port closes it.
-	Nodes    []string     // host:port of the nodes: room for handshakes is kept for them
+	Self      string         // the name that peers want when they want this node
+	Group     string         // group-name
+	Secret    string         // the same on all nodes; empty: none
+	Listeners []net.Listener // of the group's port, without TLS. The port closes them.
+	Nodes     []string       // host:port of the nodes: room for handshakes is kept for them
 	// Server and Client are how to speak TLS, or both nil.
 	Server, Client *tls.Config
 	// Dial connects to an address; nil: by TCP.
@@ -125,7 +125,7 @@ func Open(c Config) (*Port, error) {
 		return nil, errors.New("the group's port needs a time limit")
 	case (c.Server == nil) != (c.Client == nil):
 		return nil, errors.New("the group's port needs TLS in both directions, or in none")
-	case c.Listener == nil || c.Handler == nil:
+	case len(c.Listeners) == 0 || c.Handler == nil:
 		return nil, errors.New("the group's port needs a listener and a handler")
 	}
 	if c.Server != nil {
@@ -138,7 +138,9 @@ func Open(c Config) (*Port, error) {
 		peers: map[*conn]struct{}{}, idle: map[target][]*conn{}, raw: map[net.Conn]struct{}{}}
 	p.pending.learnAll(c.Nodes)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.done.Go(p.accept)
+	for _, l := range c.Listeners {
+		p.done.Go(func() { p.accept(l) })
+	}
 	return p, nil
 }
 
@@ -170,7 +172,10 @@ func (p *Port) Close() error {
 	}
 	p.mu.Unlock()
 	p.cancel()
-	err := p.conf.Listener.Close()
+	var err error
+	for _, l := range p.conf.Listeners {
+		err = errors.Join(err, l.Close())
+	}
 	for _, c := range open {
 		c.Close()
 	}
@@ -185,10 +190,10 @@ func (p *Port) Close() error {
 	}
 }
 
-// accept takes connections until the port is closed.
-func (p *Port) accept() {
+// accept takes connections of a listener until the port is closed.
+func (p *Port) accept(l net.Listener) {
 	for {
-		raw, err := p.conf.Listener.Accept()
+		raw, err := l.Accept()
 		if p.ctx.Err() != nil {
 			if err == nil {
 				raw.Close()
@@ -467,4 +472,4 @@ func (s *streams) Close() error {
 }
 
 // Addr returns the address of the port.
-func (s *streams) Addr() net.Addr { return s.port.conf.Listener.Addr() }
+func (s *streams) Addr() net.Addr { return s.port.conf.Listeners[0].Addr() }

@@ -59,7 +59,7 @@ func (w *world) dial(_ context.Context, address string) (net.Conn, error) {
 func (w *world) config(address, self string) Config {
 	l := memnet.Listen(address)
 	w.listeners[address] = l
-	return Config{Self: self, Group: "ebb", Secret: "s", Listener: l, Dial: w.dial, Timeout: limit,
+	return Config{Self: self, Group: "ebb", Secret: "s", Listeners: []net.Listener{l}, Dial: w.dial, Timeout: limit,
 		Handler: func(_ context.Context, from string, request []byte) []byte {
 			return append([]byte(from+": "), request...)
 		}}
@@ -328,7 +328,7 @@ func (w *world) crowded(nodes []string, test func(a, b *Port, from chan string, 
 	from := make(chan string, 1)
 	a, b := w.two(func(c *Config) {
 		if c.Self == "2.y" {
-			c.Listener, c.Nodes = crowd{w.listeners["b"], from}, nodes
+			c.Listeners[0], c.Nodes = crowd{w.listeners["b"], from}, nodes
 		}
 	})
 	test(a, b, from, func(address string) net.Conn {
@@ -546,7 +546,7 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 	l := memnet.Listen("a")
 	defer l.Close()
 	handler := func(context.Context, string, []byte) []byte { return nil }
-	whole := Config{Self: "1.x", Group: "ebb", Listener: l, Timeout: limit, Handler: handler}
+	whole := Config{Self: "1.x", Group: "ebb", Listeners: []net.Listener{l}, Timeout: limit, Handler: handler}
 	for want, spoil := range map[string]func(*Config){
 		"the name of this node": func(c *Config) { c.Self = "" },
 		"has 256 bytes":         func(c *Config) { c.Self = strings.Repeat("x", 256) },

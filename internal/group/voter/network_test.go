@@ -38,8 +38,8 @@ func TestVotersAgreeThroughTheirPorts(t *testing.T) {
 			c := g.config(id)
 			c.Network = func(self Server) (raft.Transport, error) {
 				listeners[self.Address] = memnet.Listen(self.Address)
-				p, err := port.Open(port.Config{Self: self.Name(), Group: "ebb", Secret: "s", Listener: listeners[self.Address], Dial: dial,
-					Timeout: timeout, Handler: func(context.Context, string, []byte) []byte { return nil }})
+				p, err := port.Open(port.Config{Self: self.Name(), Group: "ebb", Secret: "s", Timeout: timeout, Dial: dial,
+					Listeners: []net.Listener{listeners[self.Address]}, Handler: func(context.Context, string, []byte) []byte { return nil }})
 				if err != nil {
 					return nil, err
 				}
