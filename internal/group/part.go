@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/group/control"
@@ -29,6 +30,8 @@ type part struct {
 	sentinel *sentinel.Service
 	unlock   func() error
 	handOver func(to directory.NodeID) bool
+	// registered: the directory has answered this process. Before, its state may be an old one: an operator may have removed the node.
+	registered atomic.Bool
 }
 
 type partOptions struct {
@@ -58,8 +61,12 @@ func open(o Options, with partOptions) (*part, error) {
 	if err != nil {
 		return fail(fmt.Errorf("the group's port: %w", err))
 	}
+	registered := func(self directory.Member, all []directory.Shard) {
+		p.registered.Store(true)
+		with.registered(self, all)
+	}
 	p.control, err = control.Open(control.Config{Group: o.Group, Data: with.data, Clients: o.Clients, Sentinel: o.Group.Sentinel,
-		Register: with.register, Now: o.Now, Report: with.report, Heartbeat: with.heartbeat, Registered: with.registered,
+		Register: with.register, Now: o.Now, Report: with.report, Heartbeat: with.heartbeat, Registered: registered,
 		Applied: with.applied, Dir: dir, Random: o.Random, Listeners: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
 	if err != nil {
 		for _, l := range own {
@@ -119,7 +126,7 @@ func (p *part) close() error {
 	return errors.Join(err, p.unlock())
 }
 
-// view returns the state of the group for clients of Sentinel's protocol.
+// view returns the state of the group for clients of Sentinel's protocol: none before the directory has answered this process.
 func (p *part) view() sentinel.View {
 	g := p.opt.Group
 	voters := len(p.control.Voters())
@@ -127,6 +134,9 @@ func (p *part) view() sentinel.View {
 		voters = len(g.Nodes)
 	}
 	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: voters/2 + 1, DownAfter: g.Timeout}
+	if !p.registered.Load() {
+		return v
+	}
 	s := p.shard()
 	v.Epoch = s.Epoch
 	for _, peer := range p.control.Peers() {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -589,6 +590,15 @@ func TestAnOperatorPromotesANodeSetsKAndRemovesANode(t *testing.T) {
 	if i := g.info(gone); i["group_state"] != "starting" {
 		t.Errorf("a node that was removed is %s", i["group_state"])
 	}
+	s := redis.NewSentinelClient(&redis.Options{Addr: g.sentinels[slices.Index(g.nodes, gone)], MaxRetries: -1})
+	defer s.Close()
+	g.eventually("its sentinel-port answers", func() bool {
+		at, err := s.GetMasterAddrByName(ctx, "ebb").Result()
+		if err == nil {
+			t.Errorf("a node that was removed says that the master is at %v", at)
+		}
+		return err == nil || errors.Is(err, redis.Nil)
+	})
 }
 
 // Nothing is refused but for the moment of the exchange, and the group need not wait until the master is silent.
