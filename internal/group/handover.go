@@ -2,22 +2,34 @@ package group
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// handOver begins to make another member the master: sentinel.Options.Failover.
-func (m *Member) handOver(to directory.NodeID) bool {
+// Errors of handOver.
+var (
+	errHandsOver = errors.New("this master hands the group over already")
+	errKeeps     = errors.New("this node cannot hand the group over")
+)
+
+// handOver begins to make another member the master. After errKeeps, the directory may be asked to promote it.
+func (m *Member) handOver(to directory.NodeID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.role.epoch == 0 || m.part.control.Leader() == 0 { // without a leader it would refuse writes until there is one
-		return false
+	switch {
+	case m.role.epoch == 0 || m.part.control.Leader() == 0: // without a leader it would refuse writes until there is one
+		return errKeeps
+	case m.handsOver():
+		return errHandsOver
 	}
 	m.step(shard.HandOver{To: to})
-	m.turns.handing = m.handsOver()
-	return m.turns.handing
+	if m.turns.handing = m.handsOver(); !m.turns.handing {
+		return errKeeps
+	}
+	return nil
 }
 
 // handsOver reports whether the master hands the group over. mu is held.
@@ -67,7 +79,7 @@ func (m *Member) handOverAndWait(ctx context.Context, look <-chan time.Time) {
 	for {
 		s, leads := m.status()
 		to := successor(s)
-		if !leads || s.State != shard.HandingOver && (to == 0 || !m.handOver(to)) && s.Gates.Epoch != 0 {
+		if !leads || s.State != shard.HandingOver && (to == 0 || errors.Is(m.handOver(to), errKeeps)) && s.Gates.Epoch != 0 {
 			return
 		}
 		select {

@@ -55,7 +55,10 @@ func (p *part) failover(ctx context.Context) error {
 	for _, peer := range p.control.Peers() {
 		if !peer.Silent && peer.ID != s.Master.Node && s.In(peer.Report.From) {
 			p.opt.Logger.Warn("a client of sentinel-port asks for a failover", "node", peer.ID)
-			return p.promote(ctx, peer.ID)
+			if err := p.promote(ctx, peer.ID); !errors.Is(err, errHandsOver) {
+				return err
+			}
+			return sentinel.ErrUnderWay
 		}
 	}
 	return sentinel.ErrNoReplica
@@ -72,8 +75,10 @@ func (p *part) promote(ctx context.Context, to directory.NodeID) error {
 		}
 		return directory.Command{Kind: directory.Promote, Node: to}, nil
 	}
-	if _, err := check(p.shard()); err == nil && p.handOver != nil && p.handOver(to) {
-		return nil
+	if _, err := check(p.shard()); err == nil && p.handOver != nil {
+		if err = p.handOver(to); !errors.Is(err, errKeeps) {
+			return err
+		}
 	}
 	return p.change(ctx, check)
 }

@@ -29,7 +29,7 @@ type part struct {
 	control  *control.Control
 	sentinel *sentinel.Service
 	unlock   func() error
-	handOver func(to directory.NodeID) bool
+	handOver func(to directory.NodeID) error // nil: there is no server
 	// registered: the directory has answered this process. Before, its state may be an old one: an operator may have removed the node.
 	registered atomic.Bool
 }
@@ -41,7 +41,7 @@ type partOptions struct {
 	heartbeat  func(shard.Report) // nil: nothing listens
 	registered func(directory.Member, []directory.Shard)
 	applied    func([]directory.Shard)
-	failover   func(to directory.NodeID) bool // begins a hand-over if this node is the master
+	failover   func(to directory.NodeID) error // begins a hand-over if this node is the master: part.handOver
 	access     sentinel.Access
 }
 

@@ -116,7 +116,8 @@ var specGroupPromote = command.Spec{
 		"all, and then the clients of the old master are disconnected, perhaps before they have read the reply. Another node has the old " +
 		"master replaced at once; replies that wait there become UNSYNCED.",
 	Errors: groupErrors(errorOfNode, "ERR node 2 is the master already: it is",
-		"ERR node 2 is not in sync: it may lack what was acknowledged: GROUP STATUS shows which nodes are in sync"),
+		"ERR node 2 is not in sync: it may lack what was acknowledged: GROUP STATUS shows which nodes are in sync",
+		"ERR this master hands the group over already: it ends when the other node is the master, or does not keep up"),
 	Examples: groupExample("PROMOTE 2"),
 	Run: ofGroup(func(args [][]byte) (func(context.Context, session.GroupOperator) error, error) {
 		node, err := nodeOf(args[0])

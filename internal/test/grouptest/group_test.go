@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -804,4 +805,49 @@ func TestAMasterWithoutALeaderHandsNothingOver(t *testing.T) {
 		}
 	}
 	g.settled(3)
+}
+
+// A hand-over goes on to the node that it began with.
+func TestAMasterThatHandsItsGroupOverPromotesNoOtherNode(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--sync-lag", "60000", "--sync-timeout", "60000")
+	master := g.settled(3)
+	leader := g.info(master)["group_leader"]
+	var next, other *realserver.Process // the next one stops for a while, and the leader does not
+	for _, p := range g.nodes {
+		switch {
+		case p == master:
+		case next == nil && g.info(p)["group_node"] != leader:
+			next = p
+		default:
+			other = p
+		}
+	}
+	nodes := []string{g.info(next)["group_node"], g.info(other)["group_node"]}
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	defer c.Close()
+	next.Pause(t)
+	end := g.info(master)["master_repl_offset"]
+	var written sync.WaitGroup
+	written.Go(func() { _ = c.Set(t.Context(), "k", "v", 0).Err() }) // waits for the node that is to be the master
+	g.eventually("the node lacks something", func() bool { return g.info(master)["master_repl_offset"] != end })
+	promote := func(node string) error { return c.Do(t.Context(), "GROUP", "PROMOTE", node).Err() }
+	if err := promote(nodes[0]); err != nil {
+		t.Fatalf("GROUP PROMOTE: %v", err)
+	}
+	if err := promote(nodes[1]); err == nil || !strings.Contains(err.Error(), "hands the group over already") {
+		t.Errorf("GROUP PROMOTE during a hand-over: %v, want an error", err)
+	}
+	s := redis.NewSentinelClient(&redis.Options{Addr: g.sentinels[slices.Index(g.nodes, master)], MaxRetries: -1})
+	defer s.Close()
+	if err := s.Failover(t.Context(), "ebb").Err(); err == nil || !strings.HasPrefix(err.Error(), "INPROG") {
+		t.Errorf("SENTINEL FAILOVER during a hand-over: %v, want INPROG", err)
+	}
+	next.Resume(t)
+	if got := g.leaderBut(master); got != next {
+		t.Error("the group was not handed over to the node that was named first")
+	}
+	written.Wait()
+	g.settled(3)
+	g.wants("v")
 }
