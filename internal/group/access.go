@@ -41,9 +41,9 @@ type serverUser struct{ id *session.Identity }
 // Valid implements sentinel.User.
 func (u serverUser) Valid() bool { return u.id.Valid() }
 
-// Refusal implements sentinel.User: the user needs the permission to run FAILOVER.
-func (u serverUser) Refusal() string {
-	if err := u.id.Refused("failover"); err != nil {
+// Refusal implements sentinel.User.
+func (u serverUser) Refusal(command string, sub ...string) string {
+	if err := u.id.Refused(command, sub...); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -88,7 +88,7 @@ type witnessUser struct{ operates bool }
 func (u witnessUser) Valid() bool { return true }
 
 // Refusal implements sentinel.User.
-func (u witnessUser) Refusal() string {
+func (u witnessUser) Refusal(string, ...string) string {
 	if u.operates {
 		return ""
 	}

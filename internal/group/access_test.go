@@ -37,13 +37,13 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 	if a.Denied() == "" {
 		t.Error("protected mode lets clients of other machines in")
 	}
-	if u := a.Guest(); u == nil || u.Refusal() != "" {
+	if u := a.Guest(); u == nil || u.Refusal("failover") != "" {
 		t.Error("a client of a server without users may not change the group")
 	}
 	does("ACL SETUSER admin on >a +@all")
 	does("ACL SETUSER reader on >r +@read")
 	does("ACL SETUSER default on nopass -@all +@read")
-	if u := a.Guest(); u == nil || !strings.HasPrefix(u.Refusal(), "NOPERM") {
+	if u := a.Guest(); u == nil || !strings.HasPrefix(u.Refusal("failover"), "NOPERM") {
 		t.Error("a client of a server whose default user may only read changes the group")
 	}
 	does("ACL SETUSER default off")
@@ -54,10 +54,22 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 		{"reader", "r", "NOPERM User reader has no permissions to run the 'failover' command"}} {
 		got := "none"
 		if u := a.Login(x.name, x.password, "192.0.2.1:5"); u != nil {
-			got = u.Refusal()
+			got = u.Refusal("failover")
 		}
 		if got != x.want {
 			t.Errorf("%s with the password %s: %q, want %q", x.name, x.password, got, x.want)
+		}
+	}
+	does("ACL SETUSER switcher on >s +failover")
+	does("ACL SETUSER accepter on >s +group|recover")
+	for name, want := range map[string]string{"switcher": "NOPERM User switcher has no permissions to run the 'group|recover' command",
+		"accepter": "", "admin": ""} {
+		password := "s"
+		if name == "admin" {
+			password = "a"
+		}
+		if got := a.Login(name, password, "192.0.2.1:5").Refusal("group", "recover"); got != want {
+			t.Errorf("%s accepts losses: %q, want %q", name, got, want)
 		}
 	}
 	admin := a.Login("admin", "a", "192.0.2.1:5")
@@ -70,8 +82,13 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 // A server that does not have the command FAILOVER for its clients has it at no other port.
 func TestACommandThatWasRemovedIsRemovedFromSentinelPort(t *testing.T) {
 	svc := services.Start(t, "--rename-command", "failover", "")
-	if (serverAccess{svc}).Guest().Refusal() == "" {
+	if (serverAccess{svc}).Guest().Refusal("failover") == "" {
 		t.Error("the command FAILOVER was removed, and a client may change the group")
+	}
+	svc = services.Start(t, "--rename-command", "group", "")
+	guest := serverAccess{svc}.Guest()
+	if guest.Refusal("group", "recover") == "" || guest.Refusal("failover") != "" {
+		t.Error("the command GROUP was removed, and a client may accept losses, or not fail over")
 	}
 }
 
@@ -88,8 +105,8 @@ func TestAWitnessKnowsRequirepassAndMasterauth(t *testing.T) {
 		{witnessAccess{password: "s", secret: "p"}, false, false, false, false},
 	} {
 		guest, login := x.a.Guest(), x.a.Login("default", "p", "")
-		if (x.a.Denied() != "") != x.denied || (guest != nil) != x.guest || guest != nil && (guest.Refusal() == "") != x.operates ||
-			(login != nil && login.Refusal() == "") != x.login {
+		if (x.a.Denied() != "") != x.denied || (guest != nil) != x.guest || guest != nil && (guest.Refusal("failover") == "") != x.operates ||
+			(login != nil && login.Refusal("failover") == "") != x.login {
 			t.Errorf("%+v: denied %q, guest %v, login %v", x.a, x.a.Denied(), guest, login)
 		}
 		if x.a.Login("other", "p", "") != nil {

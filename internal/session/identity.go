@@ -159,14 +159,23 @@ func (id *Identity) MayRun(argv ...[]byte) bool {
 }
 
 // Refused returns the error that the server replies to the user's call of a command, whatever its keys, nil if the rules allow it. name
-// is the command's own, whatever rename-command makes of it. Other ways to have the same done ask this.
-func (id *Identity) Refused(name string) error {
+// is the command's own, whatever rename-command makes of it; a subcommand follows its container's. Other ways to have the same done ask
+// this.
+func (id *Identity) Refused(name string, sub ...string) error {
 	argv := [][]byte{[]byte(name)}
+	for _, word := range sub {
+		argv = append(argv, []byte(word))
+	}
 	spec, err := id.svc.table.FindOwn(argv)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case spec.Called() == "":
+	}
+	called := spec.Called()
+	if container := spec.Parent(); container != nil {
+		called = container.Called()
+	}
+	switch {
+	case called == "":
 		return command.ReplyError("NOPERM the directive rename-command has removed the command " + name)
 	case !id.mayRun(spec, argv):
 		return noPermission(acl.DeniedCommand, spec, id.Name())

@@ -20,8 +20,8 @@ type Access interface {
 type User interface {
 	// Valid reports whether the user would still be let in as when the client has logged in.
 	Valid() bool
-	// Refusal returns the error that the user gets for a command that changes the group, "" if it may run one.
-	Refusal() string
+	// Refusal returns the error that the user gets for what a command of a server does to the group, "" if it may run that command.
+	Refusal(command string, sub ...string) string
 }
 
 // as returns the client's user, nil if it has to log in.
@@ -32,14 +32,14 @@ func (c *client) as() User {
 	return c.opt.Access.Guest()
 }
 
-// operates reports whether the client may change the group. If not, it has written why.
-func (c *client) operates() bool {
+// may reports whether the client may change the group as a command of a server does. If not, it has written why.
+func (c *client) may(command string, sub ...string) bool {
 	u := c.as()
 	if u == nil {
 		c.w.Error(noAuth)
 		return false
 	}
-	if why := u.Refusal(); why != "" {
+	if why := u.Refusal(command, sub...); why != "" {
 		c.w.Error(why)
 		return false
 	}

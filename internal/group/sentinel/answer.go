@@ -127,7 +127,7 @@ func (c *client) auth(words []string) {
 		c.arity("auth")
 	case len(words) > 2:
 		c.w.Error("ERR syntax error")
-	case len(words) == 1 && guest != nil && guest.Refusal() == "":
+	case len(words) == 1 && guest != nil && guest.Refusal("failover") == "":
 		c.w.Error("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	case !c.login(append([]string{"default"}, words...)[len(words)-1], words[len(words)-1]):

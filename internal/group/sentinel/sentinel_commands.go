@@ -19,11 +19,13 @@ func (c *client) sentinel(words []string) {
 		return
 	}
 	v, sub := c.opt.View(), strings.ToLower(words[0])
-	if (sub == "failover" || sub == "recover") && !c.operates() {
+	if sub == "failover" && !c.may("failover") {
 		return
 	}
 	if sub == "recover" {
-		c.recover(v, words)
+		if c.may("group", "recover") {
+			c.recover(v, words)
+		}
 		return
 	}
 	switch names := strings.Contains(about, " "+sub+" "); {

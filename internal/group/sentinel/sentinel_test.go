@@ -81,8 +81,18 @@ type user struct {
 	off               bool
 }
 
-func (u *user) Valid() bool     { return !u.off }
-func (u *user) Refusal() string { return u.refusal }
+func (u *user) Valid() bool { return !u.off }
+
+// Refusal refuses all commands, or those that refusal names before a colon.
+func (u *user) Refusal(command string, sub ...string) string {
+	if name, why, ok := strings.Cut(u.refusal, ": "); ok {
+		if name != strings.Join(append([]string{command}, sub...), " ") {
+			return ""
+		}
+		return why
+	}
+	return u.refusal
+}
 
 func TestAnswersHaveSentinelsForm(t *testing.T) {
 	none := view()
@@ -251,7 +261,7 @@ func TestOnlyAUserWithThePermissionChangesTheGroup(t *testing.T) {
 	reader := &user{password: "r", refusal: notYou}
 	o := options(view())
 	o.Access = &users{guest: &user{refusal: no}, named: map[string]*user{"default": {password: "secret"}, "reader": reader,
-		"gone": {password: "g", off: true}}}
+		"gone": {password: "g", off: true}, "switcher": {password: "s", refusal: "group recover: " + notYou}}}
 	o.Recover = func(_ context.Context, to string) error { return errors.New("recovers " + to) }
 	const failover = "SENTINEL FAILOVER ebb"
 	for commands, want := range map[string]string{
@@ -260,6 +270,8 @@ func TestOnlyAUserWithThePermissionChangesTheGroup(t *testing.T) {
 		"AUTH secret;" + failover:                                  "+OK\r\n+OK\r\n",
 		"AUTH reader r;PING;" + failover:                           "+OK\r\n+PONG\r\n-" + notYou + "\r\n",
 		"AUTH gone g;" + failover:                                  "+OK\r\n-" + no + "\r\n",
+		"AUTH switcher s;" + failover:                              "+OK\r\n+OK\r\n",
+		"AUTH switcher s;SENTINEL RECOVER ebb h 1 ACCEPT-LOSS":     "+OK\r\n-" + notYou + "\r\n",
 		"AUTH default secret;SENTINEL RECOVER ebb h 1 accept-loss": "+OK\r\n-ERR recovers h:1\r\n",
 		"AUTH secret;SENTINEL RECOVER other h 1 ACCEPT-LOSS":       "+OK\r\n-ERR No such master with that name\r\n",
 		"AUTH secret;SENTINEL RECOVER ebb h 1":                     "+OK\r\n-ERR wrong number of arguments for 'sentinel|recover' command\r\n",
