@@ -436,6 +436,27 @@ func TestASubscriberHearsOfThePromotion(t *testing.T) {
 	})
 }
 
+func TestASubscriberWhoseUserIsRemovedHearsNothing(t *testing.T) {
+	bubble(t, func(s *service, dial func() net.Conn) {
+		app := &user{password: "p"}
+		s.users.guest, s.users.named = nil, map[string]*user{"app": app}
+		c := dial()
+		defer c.Close()
+		if _, err := io.WriteString(c, "AUTH app p\r\nSUBSCRIBE +switch-master\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, c, "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+		app.off = true
+		next := view()
+		next.Master, next.Replicas = b, []Server{a}
+		s.set(next)
+		time.Sleep(200 * time.Millisecond)
+		if n := s.clients(); n != 0 {
+			t.Errorf("%d clients of a user that was removed are still there", n)
+		}
+	})
+}
+
 func TestClientsAreBounded(t *testing.T) {
 	bubble(t, func(s *service, dial func() net.Conn) {
 		for what, in := range map[string]string{"a long request": "*1\r\n$9999999\r\n", "many words": "*9999\r\n",

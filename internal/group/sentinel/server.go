@@ -312,7 +312,12 @@ func (s *Service) publish(all []event) {
 	defer s.mu.Unlock()
 	for c := range s.conns {
 		c.mu.Lock()
-		if !c.full {
+		switch {
+		case c.full:
+		case c.subscribed() && c.as() == nil: // its user was removed, or has another password
+			c.full = true
+			c.Close()
+		default:
 			for _, e := range all {
 				c.client.publish(e)
 			}
