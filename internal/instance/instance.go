@@ -206,9 +206,9 @@ func (in *Instance) Load(ctx context.Context) error {
 	return nil
 }
 
-// GroupTLS returns how the nodes of a group prove to each other who they are: as servers, and as replicas, do. Each handshake reads the
-// files again, as a link does when it connects: certificates end, and nodes run for years. A handshake uses what was there at the start
-// where a file cannot be read.
+// GroupTLS returns how the nodes of a group prove to each other who they are: as servers, and as replicas, do. The files are
+// read again when they have changed: certificates end, and nodes run for years. A handshake uses what was there before where a file cannot
+// be read.
 func GroupTLS(cfg *config.Set, log *slog.Logger) (server, client *tls.Config, err error) {
 	if server, err = tlsConfig(cfg, log); err == nil {
 		client, err = replication.ClientTLS(cfg.String)
@@ -217,32 +217,17 @@ func GroupTLS(cfg *config.Set, log *slog.Logger) (server, client *tls.Config, er
 		return nil, nil, err
 	}
 	server.MinVersion, client.MinVersion = tls.VersionTLS13, tls.VersionTLS13
-	server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now, err := tlsConfig(cfg, log)
-		if err != nil {
-			log.Warn("the TLS files of the group's port cannot be read again", "error", err)
-			return nil, nil
-		}
-		now.MinVersion = tls.VersionTLS13
-		return now, nil
-	}
-	first := client
-	again := func() *tls.Config {
-		now, err := replication.ClientTLS(cfg.String)
-		if err != nil {
-			log.Warn("the TLS files with which this node dials others cannot be read again", "error", err)
-			return first
-		}
-		return now
-	}
-	client = first.Clone()
+	accepts := &tlsFiles{cfg: cfg, log: log, now: server.Clone(), read: func() (*tls.Config, error) { return tlsConfig(cfg, log) }}
+	server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return accepts.get(), nil }
+	dials := &tlsFiles{cfg: cfg, log: log, now: client, read: func() (*tls.Config, error) { return replication.ClientTLS(cfg.String) }}
+	client = client.Clone()
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if all := again().Certificates; len(all) > 0 {
+		if all := dials.get().Certificates; len(all) > 0 {
 			return &all[0], nil
 		}
 		return &tls.Certificate{}, nil
 	}
-	client.VerifyConnection = func(s tls.ConnectionState) error { return again().VerifyConnection(s) }
+	client.VerifyConnection = func(s tls.ConnectionState) error { return dials.get().VerifyConnection(s) }
 	return server, client, nil
 }
 
