@@ -204,10 +204,12 @@ func (m *Member) checkTerms(node directory.NodeID, has terms) error {
 
 func (m *Member) parseGreeting(text string) (g shard.Greeted, has terms, err error) {
 	f := strings.Split(text, "/")
+	seal := f[len(f)-1]
+	text = strings.Join(f[:min(len(f)-1, 6)], "/") // without the seal, with which a reader of the error could greet
 	if len(f) != 7 || f[0] != m.opt.Group.Name {
 		return g, has, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
 	}
-	if !m.sealed("greeting", strings.Join(f[:6], "/"), f[6]) {
+	if !m.sealed("greeting", text, seal) {
 		return g, has, fmt.Errorf("a client greets with %q and does not know masterauth: want the same one on all nodes of the group", text)
 	}
 	var n [5]uint64

@@ -146,8 +146,11 @@ func TestAGreetingIsOfTheSameGroup(t *testing.T) {
 	for _, bad := range []string{"", "other/2/5/7/1/9", "ebb/2/5/7", "ebb/x/5/7/1/9", "ebb/2/x/7/1/9", "ebb/2/5/x/1/9", "ebb/2/5/-7/1/9",
 		"ebb/2/5/7/2/9", "ebb/2/5/7/x/9", "ebb/2/5/7/1/-9", "ebb/2/5/7/1/9/8"} {
 		for _, text := range []string{bad, sealed(bad)} {
-			if g, _, err := m.parseGreeting(text); err == nil {
+			g, _, err := m.parseGreeting(text)
+			if err == nil {
 				t.Errorf("%q is read as %+v", text, g)
+			} else if strings.Contains(err.Error(), m.seal("greeting", bad)) {
+				t.Errorf("the error about %q shows its seal: %v", text, err)
 			}
 		}
 	}
