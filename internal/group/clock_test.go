@@ -1,14 +1,20 @@
 package group
 
 import (
+	"bytes"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/settings"
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 const secondUs = int64(1e6)
@@ -115,5 +121,27 @@ func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
 	m.applied([]directory.Shard{ledByOne(5)})
 	if m.keepTime(); m.clock.shift.Load().to != 0 {
 		t.Errorf("heartbeats of epoch 3 move the clock to %d in epoch 5", m.clock.shift.Load().to)
+	}
+}
+
+// Setting the clock stops all shards for as long as their deadlines take: a network whose latency moves must not bring that about.
+func TestHeartbeatsThatAreLateDoNotSetTheClockAgain(t *testing.T) {
+	m, machine, one := followerOfOne()
+	var said bytes.Buffer
+	m.opt.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	m.db = engine.Open(engine.Options{Clock: m.clock})
+	defer m.db.Close()
+	random := rand.New(rand.NewPCG(draw.Seed(t, 0), 3))
+	for range 1000 {
+		machine.Advance(200 * time.Millisecond)
+		late := 5e3 + random.Int64N(55e3)
+		m.heartbeat(shard.Report{From: one, Master: 3, Time: machine.Micros() + 30*secondUs - late})
+		m.keepTime()
+	}
+	if n := strings.Count(said.String(), "takes over the engine's time"); n != 1 {
+		t.Errorf("the clock was set %d times, want once: %s", n, said.String())
+	}
+	if off := m.clock.present() - 30*secondUs; off > 0 || off < -60e3 {
+		t.Errorf("the clock is off by %d us", off)
 	}
 }
