@@ -104,7 +104,7 @@ var arrows = []arrow{
 	{"internal/testing/history", []string{"resp", "internal/"}},
 	{"internal/cli", []string{"resp", "internal/disk", "internal/serverurl", "internal/system", "internal/wire"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/wire"}},
-	{"internal/check", []string{"internal/disk", "internal/oplog", "internal/rdb"}}, // ebb check
+	{"internal/check", []string{"internal/disk", "internal/group/", "internal/oplog", "internal/rdb"}}, // ebb check
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/wire", "internal/doctor", "internal/rdb", "internal/serverurl"}},
 	{"internal/testing/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp", "internal/wire"}},

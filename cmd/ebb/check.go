@@ -24,9 +24,10 @@ func checkCommand() *cobra.Command {
 		Use:   "check [--fix [--yes]] FILE|DIR...",
 		Short: "Examine files of data, and repair the tail of an append-only file",
 		Long: `Examine files of data: RDB files and append-only files of ebb, Redis and Valkey,
-manifests with the files they name, and directories of these. What a file is
-follows from its first bytes. It prints what the files hold and, with offset and key,
-what is wrong; then it ends with status 1.
+manifests with the files they name, group.state and raft.log of a group's node, and
+directories of these. What a file is follows from its first bytes, or its name. It
+prints what the files hold and, with offset and key, what is wrong; then it ends with
+status 1.
 
 With --fix it removes an incomplete command from the end of an append-only file, as a
 server does on start under aof-load-truncated. It asks before it does so.

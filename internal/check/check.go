@@ -1,11 +1,12 @@
-// Package check examines data files: RDB files, append-only files, manifests, and directories of
-// them. It prints what they contain, and what is wrong at which offset.
+// Package check examines data files: RDB files, append-only files, manifests, the files of a group's
+// node, and directories of them. It prints what they contain, and what is wrong at which offset.
 //
 //	Run ── path ── kind by its first bytes
 //	                 "REDIS", "VALKEY", or "VCS" where Valkey has compressed it:
 //	                                    RDB (rdb.go); followed by commands: an old AOF
 //	                 "*", "#TS:"        append-only file (aof.go)
 //	                 "file "            manifest, and the files it names (dir.go)
+//	                 by its name        group.state and raft.log of a group's node (group.go)
 //	                 a directory        all of these files in it
 //
 // A file is read once, from start to end; each value of an RDB file is decoded. It repairs only one
@@ -20,6 +21,7 @@ import (
 	"path/filepath"
 
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/group/voter"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
@@ -94,6 +96,8 @@ const (
 	snapshot
 	commands
 	manifest
+	nodeState // group.state
+	nodeVotes // raft.log
 )
 
 // headSize is the number of bytes that decide the kind of a file.
@@ -103,6 +107,10 @@ func kindOf(name string, head []byte) kind {
 	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
 	ext := filepath.Ext(name)
 	switch {
+	case filepath.Base(name) == stateFile:
+		return nodeState
+	case filepath.Base(name) == voterFile:
+		return nodeVotes
 	case rdb.IsFile(head):
 		return snapshot
 	case ext == ".manifest" || starts("file "):
@@ -142,6 +150,12 @@ func (c *checker) file(path string, size int64, last bool) {
 		c.commands(in, 0)
 	case manifest:
 		c.manifest(path)
+		return
+	case nodeState:
+		c.groupFile(path, examineState)
+		return
+	case nodeVotes:
+		c.groupFile(path, voter.Examine)
 		return
 	default:
 		c.printf("%s:", path)

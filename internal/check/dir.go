@@ -48,7 +48,7 @@ func (c *checker) contents(dir string, deeper bool) (found int, err error) {
 			found += n
 		case manifests > 0 && (ext == ".rdb" || ext == ".aof"):
 			c.printf("%s: no manifest names it, so it is not loaded", path)
-		case ext == ".rdb" || ext == ".aof":
+		case ext == ".rdb" || ext == ".aof" || name == stateFile || name == voterFile:
 			found++
 			c.file(path, i.Size, true)
 		}

@@ -475,6 +475,12 @@ func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
 	if err := c.ConfigSet(ctx, "appendfsync", "everysec").Err(); err == nil {
 		t.Error("a node at level disk stops syncing before it acknowledges")
 	}
+	g.nodes[0].Kill()
+	out, err := realserver.CommandContext(ctx, realserver.Ebb(t), "check", filepath.Join(g.nodes[0].Dir, "group")).CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "state of node 1 of a group, incarnation 1: all that it acknowledged") ||
+		!strings.Contains(said, "votes and the directory of a group's node") {
+		t.Errorf("ebb check: %v, %s", err, said)
+	}
 }
 
 // All members in sync have lost their memory: none is promoted until an operator accepts that.
