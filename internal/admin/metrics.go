@@ -77,22 +77,32 @@ func (r *scrape) counter(name, help string, value float64, labels ...string) {
 var lagBounds = [...]int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16,
 	1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27}
 
+// boundCounts has the durations up to each of lagBounds, but above the one before, and then those above all of them.
+type boundCounts [len(lagBounds) + 1]uint64
+
+// boundOf returns where a duration counts.
+func boundOf(us int64) (i int) {
+	for i < len(lagBounds) && us > lagBounds[i] {
+		i++
+	}
+	return i
+}
+
 // durations emits a histogram of the engine's, in seconds.
 func (r *scrape) durations(name, help string, h *engine.Histogram, labels ...string) {
-	d := Metric{Name: name, Help: help, Kind: Distribution, Labels: labels,
-		Count: uint64(h.Count), Sum: float64(h.Sum) / 1e6, Buckets: make(map[float64]uint64, len(lagBounds))}
-	var counts [len(lagBounds) + 1]uint64
-	h.Each(func(_, hi, n int64) {
-		i := 0
-		for i < len(lagBounds) && hi > lagBounds[i] {
-			i++
-		}
-		counts[i] += uint64(n)
-	})
-	sum := uint64(0)
+	var counts boundCounts
+	h.Each(func(_, hi, n int64) { counts[boundOf(hi)] += uint64(n) })
+	r.distribution(name, help, counts, h.Sum, labels...)
+}
+
+// distribution emits counts of durations, and their sum in us, in seconds.
+func (r *scrape) distribution(name, help string, counts boundCounts, us int64, labels ...string) {
+	d := Metric{Name: name, Help: help, Kind: Distribution, Labels: labels, Sum: float64(us) / 1e6,
+		Buckets: make(map[float64]uint64, len(lagBounds))}
 	for i, bound := range lagBounds {
-		sum += counts[i]
-		d.Buckets[float64(bound)/1e6] = sum
+		d.Count += counts[i]
+		d.Buckets[float64(bound)/1e6] = d.Count
 	}
+	d.Count += counts[len(lagBounds)]
 	r.emit(d)
 }

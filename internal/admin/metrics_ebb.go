@@ -38,6 +38,8 @@ func (r *scrape) group() {
 	r.gauge("ebb_group_epoch", "The epoch of the server's group: each promotion raises it.", float64(g.Epoch))
 	r.gauge("ebb_group_insync", "Nodes of the group that hold all that was acknowledged.", float64(g.InSync))
 	r.gauge("ebb_group_held_bytes", "Bytes of replies that wait until the group holds what they tell of.", float64(g.Held))
+	counts, us := r.svc.held()
+	r.distribution("ebb_group_wait_seconds", "For how long replies were held until the group had what they tell of.", counts, us)
 	const help = "Changes of this server's role in its group: it was promoted, has handed the group over, or was replaced."
 	r.counter("ebb_group_failovers_total", help, float64(g.Promoted), "result", "promoted")
 	r.counter("ebb_group_failovers_total", help, float64(g.HandedOver), "result", "handed_over")

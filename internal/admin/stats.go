@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"maps"
 	"math/bits"
 	"strings"
@@ -21,6 +22,7 @@ type LoopStats struct {
 	Output   atomic.Int64   // bytes
 	Reads    atomic.Int64   // batches of input
 	Writes   atomic.Int64   // batches of output
+	Held     Waits          // of replies for the group
 }
 
 // NewLoopStats returns statistics for n commands.
@@ -34,9 +36,59 @@ func (l *LoopStats) Reset() {
 	for _, n := range []*atomic.Int64{&l.Total, &l.Direct, &l.Input, &l.Output, &l.Reads, &l.Writes} {
 		n.Store(0)
 	}
+	l.Held.reset()
 	for i := range l.commands {
 		l.commands[i].reset()
 	}
+}
+
+// Waits counts durations by the buckets of /metrics.
+type Waits struct {
+	sum  atomic.Int64 // us
+	bins [len(lagBounds) + 1]atomic.Int64
+}
+
+// Record counts a duration. It costs two atomic operations.
+func (w *Waits) Record(us int64) {
+	w.sum.Add(us)
+	w.bins[boundOf(us)].Add(1)
+}
+
+func (w *Waits) reset() {
+	w.sum.Store(0)
+	for i := range w.bins {
+		w.bins[i].Store(0)
+	}
+}
+
+// held returns the sum of all loops' Held.
+func (s *Server) held() (counts boundCounts, sum int64) {
+	for _, l := range s.Loops {
+		sum += l.Held.sum.Load()
+		for i := range counts {
+			counts[i] += uint64(l.Held.bins[i].Load())
+		}
+	}
+	return counts, sum
+}
+
+// InfoHeld calls put for the lines of INFO about replies that were held for the group.
+func (s *Server) InfoHeld(put func(name string, value any)) {
+	counts, sum := s.held()
+	n, parts := int64(0), []string(nil)
+	for i, count := range counts {
+		n += int64(count)
+		switch {
+		case count == 0:
+		case i == len(lagBounds):
+			parts = append(parts, fmt.Sprintf(">%d=%d", lagBounds[i-1], count))
+		default:
+			parts = append(parts, fmt.Sprintf("<=%d=%d", lagBounds[i], count))
+		}
+	}
+	put("group_waits", n)
+	put("group_wait_mean_us", sum/max(n, 1))
+	put("group_wait_histogram_us", strings.Join(parts, ","))
 }
 
 // CommandStats counts one command.

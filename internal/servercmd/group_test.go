@@ -95,6 +95,12 @@ func TestMetricsOfAGroup(t *testing.T) {
 	wantMetrics(t, admin.NewMeter(s.Admin()), `ebb_group_epoch 7`, `ebb_group_insync 2`, `ebb_group_held_bytes 0`,
 		`ebb_group_failovers_total{result="promoted"} 3`, `ebb_group_failovers_total{result="handed_over"} 1`,
 		`ebb_group_failovers_total{result="replaced"} 2`)
+	s.Admin().Loops[0].Held.Record(3000)
+	s.Admin().Loops[len(s.Admin().Loops)-1].Held.Record(1 << 40)
+	x := read(admin.NewMeter(s.Admin()))["ebb_group_wait_seconds"]
+	if x.Kind != admin.Distribution || x.Count != 2 || x.Buckets[0.002048] != 0 || x.Buckets[0.004096] != 1 || x.Buckets[134.217728] != 1 {
+		t.Errorf("the histogram of waits is %+v", x)
+	}
 	_, _, alone := metered(t)
 	for name := range read(alone) {
 		if strings.HasPrefix(name, "ebb_group") {

@@ -46,6 +46,7 @@ func (h *adminHost) Timing() bool                               { return h.laten
 func (h *adminHost) InfoGroup(put func(name string, value any)) {
 	if g := h.group.Load(); g != nil {
 		(*g).Info(put)
+		h.admin.InfoHeld(put)
 	}
 }
 

@@ -190,6 +190,23 @@ func TestInfoTellsOfTheGroup(t *testing.T) {
 	}
 }
 
+func TestInfoHasTheWaitsForTheGroup(t *testing.T) {
+	g := joined(t)
+	p := g.dial(t)
+	p.Held(t, services.Request("SET", "k", "v"))
+	g.pass(3 * time.Millisecond)
+	g.commit(g.log.End())
+	p.Gets(t, "+OK\r\n")
+	p.Send("GET", "k") // waits for nothing
+	const want = "group_waits:1\r\ngroup_wait_mean_us:3000\r\ngroup_wait_histogram_us:<=4096=1\r\n"
+	if out := p.Send("INFO", "replication"); !strings.Contains(out, want) {
+		t.Errorf("INFO has no %q: %s", want, out)
+	}
+	if p.Send("CONFIG", "RESETSTAT"); !strings.Contains(p.Send("INFO", "replication"), "group_waits:0\r\n") {
+		t.Error("CONFIG RESETSTAT leaves the waits")
+	}
+}
+
 // A network loop locks all shards for INFO and CONFIG. Their replies wait for no member all the same, and hide no write before them.
 func TestAnOperatorGetsAnswersWithoutTheGroup(t *testing.T) {
 	g := joinedOnLoop(t)

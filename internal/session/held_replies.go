@@ -221,6 +221,9 @@ func (c *connection) release(out []byte) []byte {
 	default:
 		return out
 	}
+	if h.holds.Group() {
+		c.stats.Held.Record(c.host.now() - h.since)
+	}
 	h.on, h.barrier = false, nil
 	c.countHeld(0)
 	if cap(h.out) > 1<<16 {
@@ -312,6 +315,9 @@ func (c *Session) settled(ctx context.Context, foreign bool) error {
 	}
 	h := heldReplies{did: did, holds: c.holds}
 	w := make(oplog.Signal, 1)
+	if did != 0 && c.holds.Group() && !(log.Settled(mark) && c.svc.leased()) {
+		defer func() { c.stats.Held.Record(c.svc.now() - since) }()
+	}
 	for mark > 0 || did != 0 {
 		ready := onSettled(log, mark, did, w)
 		if ready && did&engine.Looked != 0 && c.holds.Leads() && !c.svc.leased() {
