@@ -25,7 +25,12 @@ var multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "
 func (s *Server) Info(tx *engine.Tx, now int64, wanted map[string]bool) string {
 	all := wanted["all"] || wanted["everything"]
 	def := wanted["default"] || len(wanted) == 0
-	i := info{tx: tx, svc: s, now: now, b: make([]byte, 0, infoBytes)}
+	x, _ := s.scratch.Get().(*infoScratch)
+	if x == nil {
+		x = &infoScratch{text: make([]byte, 0, infoBytes)}
+	}
+	defer s.scratch.Put(x)
+	i := info{tx: tx, svc: s, now: now, b: x.text[:0], scratch: x}
 	for _, s := range infoSections {
 		if !wanted[s.name] && !all && (s.extra || !def) {
 			continue
@@ -36,7 +41,16 @@ func (s *Server) Info(tx *engine.Tx, now int64, wanted map[string]bool) string {
 		i.b = append(append(append(i.b, "# "...), infoTitle(s.name)...), "\r\n"...)
 		s.write(&i)
 	}
+	if cap(i.b) <= maxInfoText*8 {
+		x.text = i.b
+	}
 	return string(i.b)
+}
+
+// infoScratch is memory that the next INFO uses again.
+type infoScratch struct {
+	text     []byte
+	counters engine.Counters
 }
 
 // infoBytes is the length of INFO by default, without commands and errors, rounded up.
@@ -79,6 +93,7 @@ type info struct {
 	survey *engine.Survey
 	visit  func(name string, value any) // if not nil, called for each line instead of writing it
 
+	scratch  *infoScratch // nil if counters has them already
 	counters *engine.Counters
 	spaces   []engine.KeyspaceStats
 }
@@ -134,8 +149,8 @@ func HumanBytes(n int64) string {
 
 func (i *info) engine() *engine.Counters {
 	if i.counters == nil {
-		s := i.tx.Stats()
-		i.counters = &s
+		i.counters = &i.scratch.counters
+		i.tx.StatsTo(i.counters)
 	}
 	return i.counters
 }
@@ -163,7 +178,7 @@ func (i *info) numbers() (m Memory) {
 
 func (i *info) server() {
 	up := (i.now - i.svc.Started) / 1e6
-	exe, _ := os.Executable()
+	i.svc.located.Do(func() { i.svc.program, _ = os.Executable() })
 	i.put("redis_version", RedisVersion)
 	i.put("server_name", "ebb")
 	i.put("ebb_version", Version)
@@ -191,7 +206,7 @@ func (i *info) server() {
 	i.put("hz", i.svc.Config.Int("hz"))
 	i.put("configured_hz", i.svc.Config.Int("hz"))
 	i.put("lru_clock", i.now/1e6&(1<<24-1))
-	i.put("executable", exe)
+	i.put("executable", i.svc.program)
 	i.put("config_file", i.svc.Config.Path())
 	i.put("io_threads_active", len(i.svc.Loops) > 2)
 	i.put("availability_zone", i.svc.Config.String("availability-zone"))

@@ -46,6 +46,10 @@ type Server struct {
 
 	peak    atomic.Int64 // of the used memory, as far as a reader has seen it
 	process processMemory
+
+	scratch sync.Pool // of *infoScratch
+	located sync.Once
+	program string // the path of the program, set by located
 }
 
 // GroupNumbers has what a member of a group counts.

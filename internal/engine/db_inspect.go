@@ -20,10 +20,15 @@ func (tx *Tx) eachShard(f func(sh *shard)) {
 }
 
 // Stats is DB.Stats.
-func (tx *Tx) Stats() Counters {
-	var c Counters
-	tx.eachShard(func(sh *shard) { sh.addTo(&c) })
+func (tx *Tx) Stats() (c Counters) {
+	tx.StatsTo(&c)
 	return c
+}
+
+// StatsTo is Stats into memory of the caller.
+func (tx *Tx) StatsTo(c *Counters) {
+	*c = Counters{}
+	tx.eachShard(func(sh *shard) { sh.addTo(c) })
 }
 
 // ResetStats is DB.ResetStats.
