@@ -49,7 +49,7 @@ OK
 }
 
 func runXInfoConsumers(c *command.Ctx) error {
-	x, err := c.Tx.XInfo(c.Args[2])
+	x, err := c.Tx.XGroups(c.Args[2])
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ OK
 }
 
 func runXInfoGroups(c *command.Ctx) error {
-	x, err := c.Tx.XInfo(c.Args[2])
+	x, err := c.Tx.XGroups(c.Args[2])
 	if err != nil {
 		return err
 	}

@@ -115,14 +115,18 @@ type StreamInfo struct {
 
 // XInfo describes a stream. Errors: ErrWrongType, ErrNoKey. O(1).
 func (tx *Tx) XInfo(key []byte) (x StreamInfo, err error) {
-	s, err := tx.readStream(key)
-	if err != nil {
+	if x, err = tx.XGroups(key); err != nil {
 		return x, err
 	}
-	if s == nil {
-		return x, ErrNoKey
+	return infoOf(x.s), nil
+}
+
+// XGroups is XInfo for the groups and their consumers alone: the fields are 0.
+func (tx *Tx) XGroups(key []byte) (x StreamInfo, err error) {
+	if x.s, err = tx.readStream(key); err == nil && x.s == nil {
+		err = ErrNoKey
 	}
-	return infoOf(s), nil
+	return x, err
 }
 
 func infoOf(s *stream.Stream) StreamInfo {
