@@ -35,19 +35,22 @@ func Common(a, b []byte) (seq []byte, runs []Match) {
 	row := make([]uint32, len(b)+1)
 	for i, c := range a {
 		line := up[i*w : (i+1)*w]
-		diagonal, left := uint32(0), uint32(0)
+		diagonal, left, word := uint32(0), uint32(0), uint64(0)
 		for j, d := range b {
 			above := row[j+1]
-			best := left
-			if above > left {
-				best = above
-				line[j>>6] |= 1 << (j & 63)
-			}
+			word |= (uint64(left) - uint64(above)) >> 63 << (j & 63) // 1 if above > left, without a branch
+			best := max(above, left)
 			if c == d {
 				best = diagonal + 1
 			}
 			row[j+1] = best
 			diagonal, left = above, best
+			if j&63 == 63 {
+				line[j>>6], word = word, 0
+			}
+		}
+		if len(b)&63 != 0 {
+			line[w-1] = word
 		}
 	}
 	seq = make([]byte, row[len(b)])

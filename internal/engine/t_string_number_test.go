@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
@@ -132,6 +133,43 @@ func TestTheCommonSubsequenceIsLongestAndInBoth(t *testing.T) {
 		}
 		if !bytes.Equal(joined, seq) {
 			t.Fatalf("runs %q, sequence %q", joined, seq)
+		}
+	})
+}
+
+// The bits of a row are written a word at a time. The table here has all lengths.
+func TestTheCommonSubsequenceOfLongStringsIsTheOneOfAWholeTable(t *testing.T) {
+	draw.Check(t, func(t *rapid.T) {
+		text := rapid.ByteRange('a', 'd')
+		a := rapid.SliceOfN(text, 50, 90).Draw(t, "a")
+		n := rapid.SampledFrom([]int{1, 63, 64, 65, 127, 128, 129}).Draw(t, "length of b")
+		b := rapid.SliceOfN(text, n, n).Draw(t, "b")
+		lens := make([][]int, len(a)+1)
+		lens[0] = make([]int, n+1)
+		for i := range a {
+			lens[i+1] = make([]int, n+1)
+			for j := range b {
+				lens[i+1][j+1] = max(lens[i][j+1], lens[i+1][j])
+				if a[i] == b[j] {
+					lens[i+1][j+1] = lens[i][j] + 1
+				}
+			}
+		}
+		var want []byte
+		for i, j := len(a), n; i > 0 && j > 0; {
+			switch {
+			case a[i-1] == b[j-1]:
+				want = append(want, a[i-1])
+				i, j = i-1, j-1
+			case lens[i-1][j] > lens[i][j-1]:
+				i--
+			default:
+				j--
+			}
+		}
+		slices.Reverse(want)
+		if seq, _ := Common(a, b); !bytes.Equal(seq, want) {
+			t.Fatalf("%q, want %q", seq, want)
 		}
 	})
 }
