@@ -415,6 +415,20 @@ func runSScan(c *command.Ctx) error {
 		return err
 	}
 
+	if s.Small() {
+		c.Out.Array(2)
+		c.Out.BulkString("0")
+		l, n := c.Out.ArrayLater(), 0
+		s.Each(func(m []byte) {
+			if o.matches(m) {
+				c.Out.Bulk(m)
+				n++
+			}
+		})
+		c.Out.Patch(l, n)
+		return nil
+	}
+
 	found := newNames(c)
 	cursor = s.Scan(cursor, o.limit(), func(m []byte) {
 		if o.matches(m) {

@@ -190,6 +190,9 @@ func (v *SetView) until(visit func(member []byte) bool) {
 	}
 }
 
+// Small reports whether Scan visits the set as a whole.
+func (v *SetView) Small() bool { return v.large == nil }
+
 // Scan visits about count members and returns the cursor for the next call. A walk begins with 0
 // and ends when Scan returns 0. It visits a member that exists from the first call to the last at
 // least once. It visits a small set as a whole.
