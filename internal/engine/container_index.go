@@ -56,7 +56,7 @@ func (tx *Tx) indexOf(img packed.Packed) *memberIndex {
 
 // add adds a member, unless the index has it, and returns its position in items.
 func (x *memberIndex) add(s packed.Str) (at int, added bool) {
-	if at, i := x.search(s); at >= 0 {
+	if at, i := x.search(&s); at >= 0 {
 		return at, false
 	} else if 2*len(x.items) < len(x.slots) {
 		x.items = append(x.items, s)
@@ -64,8 +64,8 @@ func (x *memberIndex) add(s packed.Str) (at int, added bool) {
 		return len(x.items) - 1, true
 	}
 	x.slots = make([]uint32, 4*len(x.slots))
-	for at, s := range x.items {
-		_, i := x.search(s)
+	for at := range x.items {
+		_, i := x.search(&x.items[at])
 		x.slots[i] = uint32(at + 1)
 	}
 	return x.add(s)
@@ -73,7 +73,7 @@ func (x *memberIndex) add(s packed.Str) (at int, added bool) {
 
 // find returns the position in items of a member, -1 if the index does not have it. Expected O(1).
 func (x *memberIndex) find(s packed.Str) int {
-	at, _ := x.search(s)
+	at, _ := x.search(&s)
 	return at
 }
 
@@ -81,7 +81,7 @@ func (x *memberIndex) find(s packed.Str) int {
 func (x *memberIndex) has(member []byte) bool { return x.find(packed.StrOf(member)) >= 0 }
 
 // search is find, and returns the slot at which the search ended.
-func (x *memberIndex) search(s packed.Str) (at int, slot uint64) {
+func (x *memberIndex) search(s *packed.Str) (at int, slot uint64) {
 	mask := uint64(len(x.slots) - 1)
 	for i := x.hash(s) & mask; ; i = (i + 1) & mask {
 		at := int(x.slots[i]) - 1
@@ -93,7 +93,7 @@ func (x *memberIndex) search(s packed.Str) (at int, slot uint64) {
 
 // hash mixes all bytes of a short member and its length by one multiplication, which takes less time than the call of a hash
 // function. Its seeds are secret, so that clients cannot choose members whose hashes are equal.
-func (x *memberIndex) hash(s packed.Str) uint64 {
+func (x *memberIndex) hash(s *packed.Str) uint64 {
 	b, n := s.B, len(s.B)
 	var lo, hi uint64
 	switch {

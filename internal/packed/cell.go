@@ -197,7 +197,7 @@ func StrOf(b []byte) Str {
 }
 
 // Equal reports whether two strings that were read from containers, or made by StrOf, are the same.
-func (s Str) Equal(t Str) bool {
+func (s *Str) Equal(t *Str) bool {
 	if s.B == nil || t.B == nil {
 		return s.B == nil && t.B == nil && s.N == t.N
 	}
