@@ -250,19 +250,20 @@ func fillSet(d *dict.Dict, img packed.Packed) error {
 
 // setBuilder builds a set without a key. As in Redis, the members and their order decide its form.
 type setBuilder struct {
-	tx     *Tx
-	start  setForm       // begins with this form; the zero value is a set of integers
-	hint   int           // if not 0: the number of members to come, which selects start
-	expect int           // the least number of members that the set will have
-	img    packed.Packed // small, in Go memory; nil: empty
-	table  *dict.Dict    // large
-	n      int           // the number of members
-	texts  int           // the number of members that are not integers
-	index  *memberIndex  // the members of a packed img
+	tx      *Tx
+	start   setForm       // begins with this form; the zero value is a set of integers
+	hint    int           // if not 0: the number of members to come, which selects start
+	expect  int           // the least number of members that the set will have
+	repeats bool          // members may come more than once
+	img     packed.Packed // small, in Go memory; nil: empty
+	table   *dict.Dict    // large
+	n       int           // the number of members
+	texts   int           // the number of members that are not integers
+	index   *memberIndex  // the members of a packed img, if repeats
 }
 
-// add adds a member without a deadline, unless the set has it. Unless it is an integer, the member must stay as it is until
-// the set is stored or discarded, and must not lie in the set's own memory.
+// add adds a member without a deadline, unless the set has it. A member that is not an integer must stay as it is until the set is
+// stored or discarded, if members repeat, and must not lie in the set's own memory.
 func (b *setBuilder) add(member []byte) error { return b.put(member, 0) }
 
 // put is add with a deadline.
@@ -307,7 +308,12 @@ func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 		}
 		b.dropIndex()
 	}
-	added, err := b.table.Insert(member, deadline)
+	added, err := true, error(nil)
+	if b.repeats {
+		added, err = b.table.Insert(member, deadline)
+	} else {
+		_, err = b.table.Add(member, nil, deadline)
+	}
 	if err != nil {
 		return ErrFull
 	}
@@ -315,6 +321,18 @@ func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 		b.n++
 	}
 	return nil
+}
+
+// note adds a member of a packed img to the index, and reports whether it is new.
+func (b *setBuilder) note(member packed.Str) bool {
+	if !b.repeats {
+		return true
+	}
+	if b.index == nil {
+		b.index = b.tx.borrowIndex()
+	}
+	_, added := b.index.add(member)
+	return added
 }
 
 func (b *setBuilder) dropIndex() {
@@ -341,15 +359,12 @@ func (b *setBuilder) putSmall(l *Layout, member []byte, text packed.Str, deadlin
 		if !fitsPacked(l, s, len(member)) {
 			return false
 		}
-		b.img, b.index = packInts(nil, s), b.tx.borrowIndex()
+		b.img = packInts(nil, s)
 		for i := range s.Len() {
-			b.index.add(packed.Str{N: s.At(i)})
+			b.note(packed.Str{N: s.At(i)})
 		}
 	}
-	if b.index == nil {
-		b.index = b.tx.borrowIndex()
-	}
-	if _, added := b.index.add(text); !added {
+	if !b.note(text) {
 		return true
 	}
 	if b.img.Count() >= min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || len(b.img)+len(member) > maxSmall-itemRoom {

@@ -157,7 +157,7 @@ func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
 		unionOfFew(views, visit)
 		return nil
 	}
-	b := setBuilder{tx: tx}
+	b := setBuilder{tx: tx, repeats: true}
 	defer b.discard()
 	for i := range views {
 		if err := b.addAll(&views[i]); err != nil {
@@ -283,7 +283,7 @@ func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, erro
 	for i := range views {
 		due = due || views[i].due()
 	}
-	b := setBuilder{tx: tx}
+	b := setBuilder{tx: tx, repeats: o == Union}
 	if o == Intersection && slices.MinFunc(views, bySize).ints == nil {
 		b.start = packedForm
 	}
