@@ -75,8 +75,13 @@ func bySize(a, b SetView) int { return a.Len() - b.Len() }
 // intersect goes through the smallest set.
 func intersect(views []SetView, visit func(member []byte) bool) {
 	slices.SortFunc(views, bySize)
+	texts := func(v SetView) bool { return v.ints == nil }
 	large := func(v SetView) bool { return v.small == nil }
-	if n := views[0].Len(); n > fewLookups && !slices.ContainsFunc(views, large) {
+	switch n := views[0].Len(); {
+	case !slices.ContainsFunc(views, texts):
+		intersectInts(views, visit)
+		return
+	case n > fewLookups && !slices.ContainsFunc(views, large):
 		intersectPacked(views, visit)
 		return
 	}
@@ -123,6 +128,29 @@ func (p *probe) in(v *SetView) bool {
 		p.hash, p.hashed = v.large.Hash(p.member), true
 	}
 	return v.large.HasHashed(p.member, p.hash, v.now)
+}
+
+// intersectInts is intersect for sets of integers. It walks once over all of them, side by side.
+func intersectInts(views []SetView, visit func(member []byte) bool) {
+	tx, first, rest := views[0].tx, views[0].ints, views[1:]
+	var few [8]int
+	at := append(few[:0], make([]int, len(rest))...) // of each of rest: where the walk is
+	for i := range first.Len() {
+		n, has := first.At(i), 0
+		for has < len(rest) {
+			s := rest[has].ints
+			if at[has] = s.Seek(at[has], n); at[has] == s.Len() {
+				return
+			}
+			if s.At(at[has]) != n {
+				break
+			}
+			has++
+		}
+		if has == len(rest) && !visit(tx.itoa(2, n)) {
+			return
+		}
+	}
 }
 
 // intersectPacked is intersect for packed sets. It builds an index of the smallest, and walks once over each of the others.

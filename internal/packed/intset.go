@@ -37,7 +37,12 @@ func (s IntSet) At(i int) int64 {
 // Find returns the index of v and true, or the index at which it would be inserted and false. O(log
 // n).
 func (s IntSet) Find(v int64) (int, bool) {
-	lo, hi := 0, s.Len()
+	i := s.search(0, s.Len(), v)
+	return i, i < s.Len() && s.At(i) == v
+}
+
+// search returns the index of the first member from index lo on that is not below v, at most hi.
+func (s IntSet) search(lo, hi int, v int64) int {
 	for lo < hi {
 		if mid := (lo + hi) / 2; s.At(mid) < v {
 			lo = mid + 1
@@ -45,7 +50,17 @@ func (s IntSet) Find(v int64) (int, bool) {
 			hi = mid
 		}
 	}
-	return lo, lo < s.Len() && s.At(lo) == v
+	return lo
+}
+
+// Seek returns the index of the first member from index i on that is not below v, Len if there is none. O(log of the distance).
+func (s IntSet) Seek(i int, v int64) int {
+	n, at := s.Len(), i
+	for step := 1; at < n && s.At(at) < v; step *= 2 {
+		i = at + 1
+		at += step
+	}
+	return s.search(i, min(at, n), v)
 }
 
 // IntEdit is a planned Add. The caller provides memory for Size bytes and calls Apply.

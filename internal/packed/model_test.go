@@ -335,6 +335,13 @@ func TestIntSetBehavesAsASortedSlice(t *testing.T) {
 					s = e.Apply(dst)
 				}
 			},
+			"seek": func(t *rapid.T) {
+				from, v := rapid.IntRange(0, len(want)).Draw(t, "from"), draw.Draw(t, "v")
+				i, _ := slices.BinarySearch(want[from:], v)
+				if at := s.Seek(from, v); at != from+i {
+					t.Fatalf("Seek(%d, %d) = %d, want %d", from, v, at, from+i)
+				}
+			},
 			"delete": func(t *rapid.T) {
 				if len(want) > 0 {
 					i := rapid.IntRange(0, len(want)-1).Draw(t, "i")
