@@ -350,12 +350,41 @@ func (b *setBuilder) combine(o SetOperation, keys [][]byte, views []SetView) (er
 		}
 		return nil
 	}
+	small := func(v SetView) bool { return v.large == nil } // its members may lie in scratch memory
+	if o == Intersection && !slices.ContainsFunc(views, small) {
+		if least := slices.MinFunc(views, bySize); least.Len() <= mostCollected {
+			return b.intersectLarge(views, least.Len())
+		}
+	}
 	full := error(nil)
 	err = b.tx.combine(o, keys, views, func(m []byte) bool {
 		full = b.add(m)
 		return full == nil
 	})
 	return cmp.Or(err, full)
+}
+
+// mostCollected bounds the memory of intersectLarge.
+const mostCollected = 1 << 16
+
+// intersectLarge adds the members of an intersection of large sets, of which the smallest has n members. It collects the members first, so
+// that a table has its size from the beginning.
+func (b *setBuilder) intersectLarge(views []SetView, n int) error {
+	all := make([][]byte, 0, n)
+	intersect(views, func(m []byte) bool {
+		all = append(all, m)
+		return true
+	})
+	b.expect = len(all)
+	if len(all) > min(b.tx.db.layout.Load().SetEntries, packed.MaxItems) {
+		b.start = tableForm
+	}
+	for _, m := range all {
+		if err := b.add(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emitCombination logs a *STORE command. If a source has dead members, which a replay would combine
