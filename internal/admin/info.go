@@ -164,7 +164,7 @@ func (i *info) keyspaces() []engine.KeyspaceStats {
 
 func (i *info) numbers() (m Memory) {
 	if i.survey == nil {
-		return i.svc.Memory(i.tx)
+		return i.svc.memory(i.tx, i.keyspaces())
 	}
 	m.Used, m.Protected = i.survey.Used, i.survey.Protected
 	for db, k := range i.survey.Databases {
@@ -178,7 +178,10 @@ func (i *info) numbers() (m Memory) {
 
 func (i *info) server() {
 	up := (i.now - i.svc.Started) / 1e6
-	i.svc.located.Do(func() { i.svc.program, _ = os.Executable() })
+	i.svc.named.Do(func() {
+		i.svc.program, _ = os.Executable()
+		i.svc.system = system.OSName()
+	})
 	i.put("redis_version", RedisVersion)
 	i.put("server_name", "ebb")
 	i.put("ebb_version", Version)
@@ -186,7 +189,7 @@ func (i *info) server() {
 	i.put("redis_git_dirty", 0)
 	i.put("redis_build_id", "0")
 	i.put("redis_mode", i.svc.Host.Mode())
-	i.put("os", system.OSName())
+	i.put("os", i.svc.system)
 	i.put("arch_bits", strconv.IntSize)
 	i.put("monotonic_clock", "Go "+runtime.Version())
 	i.put("multiplexing_api", multiplexing)
@@ -477,14 +480,15 @@ func lagHistogram(h *engine.Histogram) string {
 }
 
 func (i *info) cpu() {
-	sys, user := system.CPUTime()
-	i.put("used_cpu_sys", fmt.Sprintf("%.6f", sys.Seconds()))
-	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
+	sysTime, userTime := system.CPUTime()
+	sys, user := strconv.FormatFloat(sysTime.Seconds(), 'f', 6, 64), strconv.FormatFloat(userTime.Seconds(), 'f', 6, 64)
+	i.put("used_cpu_sys", sys)
+	i.put("used_cpu_user", user)
 	i.put("used_cpu_sys_children", "0.000000")
 	i.put("used_cpu_user_children", "0.000000")
 	// ebb has no main thread: the field has the time of all threads.
-	i.put("used_cpu_sys_main_thread", fmt.Sprintf("%.6f", sys.Seconds()))
-	i.put("used_cpu_user_main_thread", fmt.Sprintf("%.6f", user.Seconds()))
+	i.put("used_cpu_sys_main_thread", sys)
+	i.put("used_cpu_user_main_thread", user)
 }
 
 func (i *info) modules() {}

@@ -32,8 +32,13 @@ func (m *Memory) Gaps() int64 { return max(0, min(m.Held+m.Idle-m.Used, m.RSS-1)
 // Memory reads the uses of the memory. tx locks the shards that it reads by itself. It
 // costs O(clients).
 func (s *Server) Memory(tx *engine.Tx) Memory {
+	return s.memory(tx, tx.Keyspaces())
+}
+
+// memory is Memory for a caller that has the numbers of the databases.
+func (s *Server) memory(tx *engine.Tx, spaces []engine.KeyspaceStats) Memory {
 	m := Memory{Used: tx.UsedMemory(), Protected: tx.ProtectedMemory()}
-	for db, k := range tx.Keyspaces() {
+	for db, k := range spaces {
 		if k.Keys+k.Due > 0 {
 			tables, deadlines := tx.TableMemory(db)
 			m.count(int64(db), tables, deadlines, int64(k.Keys))

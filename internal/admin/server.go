@@ -48,8 +48,9 @@ type Server struct {
 	process processMemory
 
 	scratch sync.Pool // of *infoScratch
-	located sync.Once
-	program string // the path of the program, set by located
+	named   sync.Once
+	program string // the path of the program; set by named, as system is
+	system  string // the operating system and its release
 }
 
 // GroupNumbers has what a member of a group counts.

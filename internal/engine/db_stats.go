@@ -215,6 +215,9 @@ func (h *Histogram) add(o *Histogram) {
 // Quantile returns the duration, in us, that the share q of all durations does not exceed; it is
 // exact to the width of a bucket. It returns 0 if the histogram is empty.
 func (h *Histogram) Quantile(q float64) int64 {
+	if h.Count == 0 {
+		return 0
+	}
 	rank := int64(q * float64(h.Count))
 	for i, n := range h.bins {
 		if rank -= n; rank < 0 {
@@ -227,6 +230,9 @@ func (h *Histogram) Quantile(q float64) int64 {
 // Each calls f for every bucket that is not empty: durations from lo to hi us,
 // hi not included.
 func (h *Histogram) Each(f func(lo, hi, count int64)) {
+	if h.Count == 0 {
+		return
+	}
 	for i, n := range h.bins {
 		if n > 0 {
 			f(histFloor(i), histFloor(i+1), n)
