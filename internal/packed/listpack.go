@@ -166,6 +166,16 @@ func (c *Cells) AppendListpack(dst []byte, most, longest int) (out []byte, n int
 			out[to], out[to+1] = tag-codeImm, 1
 			to += 2
 			off++
+		case tag == codeInt8 && to+4 <= most:
+			v := int8(r[off+1])
+			if v >= 0 {
+				out[to], out[to+1] = byte(v), 1
+				to += 2
+			} else {
+				out[to], out[to+1], out[to+2] = 0xdf, byte(v), 2
+				to += 3
+			}
+			off += 2
 		default:
 			size := r.size(off, tag)
 			b, ok := appendCell(out[:to], r[off+1:off+1+size], tag, most, longest)
