@@ -216,7 +216,8 @@ func appendCell(dst, payload []byte, tag uint8, most, longest int) (out []byte, 
 	return AppendElement(dst, s.B), true
 }
 
-// AppendScore appends the shortest decimal form of a score that is parsed to the same score.
+// AppendScore appends the text of a score, which is parsed to the same score: the digits of an integer up to 1<<62, because Redis
+// stores these as integers in a listpack, or else the shortest decimal form.
 func AppendScore(b []byte, f float64) []byte {
 	switch {
 	case math.IsInf(f, 1):
@@ -224,8 +225,8 @@ func AppendScore(b []byte, f float64) []byte {
 	case math.IsInf(f, -1):
 		return append(b, "-inf"...)
 	}
-	if n, ok := WholeScore(f); ok {
-		return strconv.AppendInt(b, n, 10)
+	if math.Abs(f) <= 1<<62 && f == math.Trunc(f) && !(f == 0 && math.Signbit(f)) {
+		return strconv.AppendInt(b, int64(f), 10)
 	}
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
 }
