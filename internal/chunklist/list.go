@@ -157,6 +157,30 @@ func (l *List) PushFront(elem []byte, deadline int64) bool { return l.push(true,
 // PushBack adds an element at the tail, as PushFront does.
 func (l *List) PushBack(elem []byte, deadline int64) bool { return l.push(false, elem, deadline) }
 
+// PushRun adds the n elements of a run, which have no deadlines, at the tail, as a block of their own. It returns false, and
+// changes nothing, if the run fills less than three quarters of its chunk, if a block may not be as large, or if there is no
+// memory. O(bytes).
+func (l *List) PushRun(r packed.Run, n int) bool {
+	size := fitting(len(r))
+	if size > l.limit || n > l.items || len(r)*4 < size*3 {
+		return false
+	}
+	ref := l.mem.AllocChunk(size)
+	if ref == 0 {
+		return false
+	}
+	if l.blocks > 0 {
+		l.shrink(l.at(l.end(false)))
+	}
+	copy(l.mem.Bytes(ref, size), r)
+	l.chunkBytes += size
+	ent := single(ref, 0, len(r), size, 0)
+	ent.count = uint32(n)
+	g, e := l.edge(false)
+	l.insertEntry(g, e, ent)
+	return true
+}
+
 func (l *List) push(front bool, elem []byte, deadline int64) bool {
 	var ch packed.Change
 	ch.Put(elem, deadline)

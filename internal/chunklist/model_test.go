@@ -167,6 +167,20 @@ func (m *model) push(t *rapid.T) {
 	}
 }
 
+// pushRun adds a run of equal elements, whose size is near those of chunks.
+func (m *model) pushRun(t *rapid.T) {
+	it, p := item{s: rapid.SampledFrom([]string{"", "17", "element:0001"}).Draw(t, "s")}, packed.New(nil, packed.KindList)
+	most := rapid.SampledFrom([]int{5, 600, 1000, 3000, 4090, 8100, 9000}).Draw(t, "bytes")
+	for len(p) < most {
+		p = p.Append([]byte(it.s))
+	}
+	if n := p.Count(); n > 0 && m.l.PushRun(p.Run(), n) {
+		m.items = append(m.items, slices.Repeat([]item{it}, n)...)
+	} else if err := m.l.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m *model) pop(t *rapid.T) {
 	for range rapid.SampledFrom([]int{1, 2, 100}).Draw(t, "times") {
 		living, at := m.living()
@@ -317,6 +331,7 @@ func TestListBehavesAsAPlainSlice(t *testing.T) {
 			"":       m.check,
 			"push":   m.push,
 			"push2":  m.push,
+			"run":    m.pushRun,
 			"pop":    m.pop,
 			"insert": m.insert,
 			"clone":  m.clone,
