@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"math"
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/dict"
 	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 // itemRoom is an upper bound, in bytes, of what an item takes up in an image beside its strings.
@@ -14,6 +18,49 @@ func (r *restorer) roomFor(n int) []byte {
 		return r.room[:0]
 	}
 	return make([]byte, 0, 16+32*min(n, 128))
+}
+
+// Listpack implements rdb.ListpackBuilder. It takes most values that Redis and ebb have dumped, and leaves the others, and those
+// that become large containers, to the calls for their items.
+func (r *restorer) Listpack(t rdb.Type, b []byte) (done bool, err error) {
+	l := r.tx.db.layout.Load()
+	k, kind, items, longest := Hash, packed.KindHash, l.HashEntries, l.HashValue
+	switch t {
+	case rdb.TypeQuicklist2:
+		return r.listNode(b)
+	case rdb.TypeZSetListpack:
+		k, kind, items, longest = ZSet, packed.KindZSet, l.ZSetEntries, l.ZSetValue
+	case rdb.TypeSetListpack:
+		k, kind, items, longest = Set, packed.KindSet, l.SetEntries, l.SetValue
+	}
+	r.image = r.room
+	p, ok := r.pack(0, kind, b, longest)
+	if !ok || p.Count() > items || kind == packed.KindSet && startsWithInt(p) {
+		return false, nil
+	}
+	r.kind, r.image, r.items = k, p, p.Count()
+	return true, nil
+}
+
+// pack makes an image of a listpack in the memory of the restorer's image from at on; ok is false if Listpack leaves the items to
+// the calls for each.
+func (r *restorer) pack(at int, kind packed.Kind, b []byte, longest int) (p packed.Packed, ok bool) {
+	const longestInt = 20
+	if len(b) > keepDump/4 || longest < longestInt {
+		return nil, false
+	}
+	r.image = slices.Grow(r.image[:at], packed.ListpackRoom(len(b)))
+	if cap(r.image) > cap(r.room) {
+		r.room = r.image
+	}
+	p, ok = packed.FromListpack(r.image[at:], kind, b, longest, r.tx.db.seed)
+	return p, ok && p.Count() > 0
+}
+
+// startsWithInt reports whether the first member of a set is an integer. The image of such a set begins with all of its integers.
+func startsWithInt(p packed.Packed) bool {
+	it := p.Iter(0)
+	return it.Next() && it.Key().IsInt()
 }
 
 // BeginHash implements rdb.Builder.
@@ -81,6 +128,47 @@ func (r *restorer) BeginList(int) error {
 	r.kind = List
 	r.image = packed.New(r.room[:0], packed.KindList)
 	return nil
+}
+
+// listNode takes a node of a list as a whole: as the image of a list without elements, or as a block of a large list.
+func (r *restorer) listNode(b []byte) (done bool, err error) {
+	at := 0
+	if r.box == nil && r.items > 0 {
+		at = len(r.image)
+	}
+	p, ok := r.pack(at, packed.KindList, b, math.MaxInt)
+	r.image = r.image[:at]
+	most, count := listLimit(r.tx.db.layout.Load().ListSize)
+	switch {
+	case !ok:
+	case r.box != nil, at > 0 && r.boxed(len(b)):
+		if done = r.box.(listBox).PushRun(p.Run(), p.Count()); done {
+			r.items += p.Count()
+			err = r.setHeld(r.box.Size())
+		}
+	case at == 0 && len(b) <= most && p.Count() <= min(count, packed.MaxItems):
+		r.image, r.items, r.bytes, done = p, p.Count(), len(b)-listpackHead, true
+	}
+	if r.box == nil && r.items == 0 {
+		r.image = packed.New(r.image, packed.KindList)
+	}
+	return done, err
+}
+
+// boxed makes the image the first block of a large list, if a node with a listpack of this size has certainly too many elements
+// for the image.
+func (r *restorer) boxed(size int) bool {
+	const beside = 16 // no element takes more in a listpack beside its text
+	most, count := listLimit(r.tx.db.layout.Load().ListSize)
+	if r.items < min(count, packed.MaxItems) && r.bytes+size <= most+beside {
+		return false
+	}
+	l := r.tx.newListBox()
+	if !l.PushRun(packed.Packed(r.image).Run(), r.items) {
+		return false
+	}
+	r.box = l
+	return true
 }
 
 // Element implements rdb.Builder.

@@ -233,6 +233,9 @@ func (p Packed) SeekScore(min float64, open bool, now int64) Iter {
 	return it
 }
 
+// Run returns the cells of the container. It aliases the image.
+func (p Packed) Run() Run { return p.run() }
+
 // run returns the cells with their separators.
 func (p Packed) run() Run { return Run(p[p.head():]) }
 

@@ -22,6 +22,10 @@ type Decoder struct {
 	bufs [3][]byte
 	nums [3][20]byte
 
+	// held says that the next layout was read already: it is pack, which the Builder did not take as a whole.
+	held bool
+	pack []byte
+
 	// These fields hold a stream's entry: its fields and values, and the digits of those that are
 	// integers, each up to its end.
 	pairs  [][]byte
@@ -45,7 +49,10 @@ const (
 const defaultMaxString = 512 << 20
 
 // Reset makes the Decoder read b, which was written in a version of the format.
-func (d *Decoder) Reset(b []byte, version int) { d.in, d.pos, d.version = b, 0, version }
+func (d *Decoder) Reset(b []byte, version int) {
+	d.in, d.pos, d.version = b, 0, version
+	d.held, d.pack = false, nil
+}
 
 // Restore decodes the complete value of a DUMP payload, with its type. Errors: ErrFormat, and the
 // errors of b.
@@ -69,6 +76,11 @@ func (d *Decoder) Restore(value []byte, version int, b Builder) error {
 func (d *Decoder) Value(t Type, b Builder) error {
 	if t.since() > d.version {
 		return bad("type %d in version %d", t, d.version)
+	}
+	if t == TypeSetListpack || t == TypeHashListpack || t == TypeZSetListpack {
+		if done, err := d.listpack(t, b); done || err != nil {
+			return err
+		}
 	}
 	switch t {
 	case TypeString:
@@ -271,13 +283,30 @@ const keepBuffer = 1 << 20
 
 // layout reads a string with a packed layout, and validates it.
 func (d *Decoder) layout(check func([]byte) (int, error)) (b []byte, n int, err error) {
-	if b, err = d.string(whole); err != nil {
+	if b = d.pack; !d.held {
+		b, err = d.string(whole)
+	}
+	if d.held = false; err != nil {
 		return nil, 0, err
 	}
 	if n, err = check(b); err == nil && n == 0 {
 		err = errEmpty
 	}
 	return b, n, err
+}
+
+// listpack offers a listpack to a ListpackBuilder, and holds it for cursorOf if that does not take it.
+func (d *Decoder) listpack(t Type, b Builder) (done bool, err error) {
+	packs, ok := b.(ListpackBuilder)
+	if !ok {
+		return false, nil
+	}
+	if d.pack, err = d.string(whole); err != nil {
+		return false, err
+	}
+	done, err = packs.Listpack(t, d.pack)
+	d.held = !done && err == nil
+	return done, err
 }
 
 // cursorOf reads the packed layout of type t and returns a cursor over its n elements.

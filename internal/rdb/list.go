@@ -38,18 +38,9 @@ func (d *Decoder) quicklist(t Type, b Builder) error {
 	}
 	empty := true
 	for ; err == nil && nodes > 0; nodes-- {
-		var c cursor
-		var plain []byte
-		var n int
-		if plain, c, n, err = d.node(t); err != nil {
-			return err
-		}
-		empty = empty && c != nil && n == 0
-		if c == nil {
-			err = b.Element(plain)
-			continue
-		}
-		err = d.elements(c, n, b, nil)
+		var some bool
+		some, err = d.node(t, b)
+		empty = empty && !some
 	}
 	if err == nil && empty {
 		err = errEmpty
@@ -64,25 +55,31 @@ func (d *Decoder) elements(c cursor, n int, b Builder, err error) error {
 	return err
 }
 
-// node reads a quicklist's node: a plain element, or a cursor over n of them.
-func (d *Decoder) node(t Type) (plain []byte, c cursor, n int, err error) {
+// node reads a quicklist's node, and reports whether it has elements.
+func (d *Decoder) node(t Type, b Builder) (some bool, err error) {
+	kind := uint64(nodePacked)
 	if t == TypeQuicklist {
-		c, n, err = d.cursorOf(TypeListZiplist)
-		return nil, c, n, ignoreEmpty(err)
-	}
-	kind, err := d.number()
-	if err != nil {
-		return nil, nil, 0, err
+		t = TypeListZiplist
+	} else if kind, err = d.number(); err != nil {
+		return false, err
 	}
 	switch kind {
 	case nodePlain:
-		plain, err = d.string(whole)
-		return plain, nil, 1, err
+		e, err := d.string(whole)
+		if err == nil {
+			err = b.Element(e)
+		}
+		return true, err
 	case nodePacked:
-		c, n, err = d.cursorOf(t)
-		return nil, c, n, ignoreEmpty(err)
+		if t == TypeQuicklist2 {
+			if done, err := d.listpack(t, b); done || err != nil {
+				return done, err
+			}
+		}
+		c, n, err := d.cursorOf(t)
+		return n > 0, d.elements(c, n, b, ignoreEmpty(err))
 	}
-	return nil, nil, 0, bad("no node of a list is of kind %d", kind)
+	return false, bad("no node of a list is of kind %d", kind)
 }
 
 // ignoreEmpty returns nil for the error of an empty node, because Redis skips such nodes.

@@ -132,6 +132,12 @@ type IntBuilder interface {
 	Integers(width int, members []byte) error
 }
 
+// A ListpackBuilder is a Builder that may take the listpack of a set, a hash, a sorted set or a list's node as a whole. b may be
+// damaged. done is false if the Builder does not take it, and then its items follow one by one.
+type ListpackBuilder interface {
+	Listpack(t Type, b []byte) (done bool, err error)
+}
+
 // A StreamBuilder receives a stream: its entries in ascending order of their ids, then its
 // metadata, then each group. After a group come its consumers, each followed by its pending entries
 // in ascending order.
