@@ -19,9 +19,6 @@ type (
 	Capabilities = conn.Capabilities
 	// SetOptions are the options of Conn.Set: expiration and conditions.
 	SetOptions = conn.SetOptions
-	// FreshOptions are the options of Conn.GetFresh, and Fresh is its reply.
-	FreshOptions = conn.FreshOptions
-	Fresh        = conn.Fresh
 	// Scored is a member of a sorted set and its score.
 	Scored = conn.Scored
 	// HashField is a field of a hash and its value.

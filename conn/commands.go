@@ -22,8 +22,8 @@ type SetOptions struct {
 	KeepTTL bool          // keep the deadline of the value before
 	NX      bool          // only if the key does not exist
 	XX      bool          // only if the key exists
-	Fresh   time.Duration // with TTL: the value is stale after it (GetFresh); 0: never. ebb only
-	Token   int64         // only if this is the key's refresh token (GetFresh). ebb only
+	Fresh   time.Duration // with TTL: GETFRESH calls the value stale after it; 0: never. ebb only
+	Token   int64         // only if this is the token that GETFRESH gave. ebb only
 }
 
 // Get returns a string, or ErrNil if there is no such key.

@@ -75,33 +75,34 @@ const (
 // load plays one reader of the key with ebb's commands. If it is elected, it loads: it may die, hang or fail.
 func (s *source) load(ctx context.Context, c *ebb.Conn, rng *rand.Rand) error {
 	floor, fresh := s.floor.Load(), s.fresh.Load()
-	f, err := c.GetFresh(ctx, "raw", ebb.FreshOptions{Lease: chaosLease, Wait: 200 * time.Millisecond})
+	r, err := c.Block(ctx, "GETFRESH", "raw", "LEASE", chaosLease.Milliseconds(), "WAIT", 200)
 	if err != nil {
 		return err
 	}
-	if f.Found {
-		if f.State == "fresh" {
+	state, value, token := r.Elems[0].Str, r.Elems[1], r.Elems[2].Int
+	if !value.IsNull() {
+		if state == "fresh" {
 			floor = fresh
 		}
-		s.read("GETFRESH", f.Value, floor)
+		s.read("GETFRESH", value.Str, floor)
 	}
-	if f.State != "refresh" {
+	if state != "refresh" {
 		return nil
 	}
-	s.elected(f.Token)
+	s.elected(token)
 	v := s.version.Load()
 	switch rng.IntN(8) {
 	case 0: // the loader dies
 		return nil
 	case 1: // it fails
-		_, err := c.Unlease(ctx, "raw", f.Token)
+		_, err := c.Do(ctx, "UNLEASE", "raw", token)
 		return err
 	case 2: // it hangs
 		pauseFor(chaosHang)
 	default:
 		pauseFor(time.Duration(rng.IntN(8)) * time.Millisecond)
 	}
-	err = c.Set(ctx, "raw", strconv.FormatInt(v, 10), ebb.SetOptions{TTL: chaosTTL, Fresh: chaosFresh, Token: f.Token})
+	err = c.Set(ctx, "raw", strconv.FormatInt(v, 10), ebb.SetOptions{TTL: chaosTTL, Fresh: chaosFresh, Token: token})
 	switch err {
 	case nil:
 		s.note(&s.stored)
