@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/hotkeys"
 	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -36,6 +37,16 @@ const (
 	fastMicros = 1000
 	fastArgs   = 16
 )
+
+// observers holds the parts of a service that show and count commands.
+type observers struct {
+	observed    atomic.Uint32 // the flags that dispatch checks
+	hot         *hotkeys.Tracker
+	monitors    monitors
+	expirations expirations
+	crashes     crashes
+	foreignAt   atomic.Int64 // us: when an attempt to send HTTP was last logged; 0: never
+}
 
 // setObserved computes the flags of the service from the configuration.
 func (s *Service) setObserved() {

@@ -3,6 +3,7 @@ package session
 import (
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/acl"
@@ -57,6 +58,15 @@ const timedCalls = 16
 
 // specCache is the number of commands that a host remembers: few scripts use more.
 const specCache = 16
+
+// scripting is the service's part that runs scripts.
+type scripting struct {
+	scripts   *script.Engine
+	host      ScriptHost              // the host of the running script
+	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
+	copied    atomic.Int64            // bytes of data that debugging sessions have copied
+	givesBack atomic.Bool             // the memory of scripts is about to be released
+}
 
 func (s *Service) initScripts() {
 	o := s.scriptOptions()

@@ -17,7 +17,6 @@ import (
 	"github.com/ebbdb/ebb/internal/listen"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/replication"
-	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/timeouts"
 	"github.com/ebbdb/ebb/internal/tracking"
 )
@@ -51,40 +50,31 @@ type Service struct {
 	Log    *slog.Logger
 
 	limits
-	opts        Options
-	table       *command.Table
-	pubsub      pubsub.Broker
-	clients     clients
-	pause       pause
-	gates       gates
-	keeper      *durable.Keeper
-	ending      ending
-	timeouts    timeouts.Timeouts // of commands that wait
-	blocked     atomic.Int64      // sessions whose commands wait
-	listeners   listen.Addresses
-	configs     configs
-	tracking    tracking.Tracker
-	monitors    monitors
-	expirations expirations
-	admin       admin.Server // for INFO and /metrics
-	acl         acl.Accounts
-	observed    atomic.Uint32 // the flags that dispatch checks, see observe.go
-	hot         *hotkeys.Tracker
-	scripts     *script.Engine
-	host        ScriptHost              // the host of the running script
-	running     atomic.Pointer[running] // the script, once it has run for scriptSlice
-	copied      atomic.Int64            // bytes of data that debugging sessions have copied
-	givesBack   atomic.Bool             // the memory of scripts is about to be released
-	stats       []*loopStats            // one for each loop, and one for all other goroutines
-	crashes     crashes
-	foreignAt   atomic.Int64 // us: when an attempt to send HTTP was last logged; 0: never
-	runID       string
-	nodeID      string // the node's id in the cluster of one node
-	repl        *replication.Node
-	group       atomic.Pointer[Group] // nil: the server belongs to none
-	heldBytes   heldBytes
-	cluster     bool  // cluster-enabled
-	started     int64 // us
+	observers
+	scripting
+	opts      Options
+	table     *command.Table
+	pubsub    pubsub.Broker
+	clients   clients
+	pause     pause
+	gates     gates
+	keeper    *durable.Keeper
+	ending    ending
+	timeouts  timeouts.Timeouts // of commands that wait
+	blocked   atomic.Int64      // sessions whose commands wait
+	listeners listen.Addresses
+	configs   configs
+	tracking  tracking.Tracker
+	admin     admin.Server // for INFO and /metrics
+	acl       acl.Accounts
+	stats     []*loopStats // one for each loop, and one for all other goroutines
+	runID     string
+	nodeID    string // the node's id in the cluster of one node
+	repl      *replication.Node
+	group     atomic.Pointer[Group] // nil: the server belongs to none
+	heldBytes heldBytes
+	cluster   bool  // cluster-enabled
+	started   int64 // us
 	// clientLimit is maxmemory-clients in bytes, 0 for none. clientBytes is the memory of the
 	// clients, each as last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64
