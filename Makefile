@@ -21,7 +21,7 @@ RUN_diff    = $(RANDOM) -run TestRandomSequencesAreAnsweredAsByRealServers ./int
 RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(TIME)
 RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)
 RUN_lua     = $(RANDOM) ./internal/testing/luafuzz -lua.time $(TIME)
-RUN_group   = $(RANDOM) ./internal/group/sim -sim.time $(TIME)
+RUN_group   = $(RANDOM) ./internal/testing/groupsim -sim.time $(TIME)
 RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS)) && \
 	$(RANDOM) ./grouptest -group.rounds $(ROUNDS)
 RUN_chaos   = cd internal/test && $(RANDOM) ./chaostest -chaos.time $(TIME)

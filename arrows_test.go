@@ -157,7 +157,7 @@ var arrows = []arrow{
 	// Groups: the state that names the master, what a node does, and the simulator of both. The first two import nothing that runs.
 	{"internal/group/directory", nil},
 	{"internal/group/shard", []string{"internal/group/directory"}},
-	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
+	{"internal/testing/groupsim", []string{"internal/group/directory", "internal/group/shard"}},
 	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
 	{"internal/group/port", []string{"internal/cleantext"}},
 	{"internal/group/settings", []string{"internal/group/directory", "internal/system"}},

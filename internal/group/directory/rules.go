@@ -2,7 +2,7 @@ package directory
 
 // This file has the rules that a Fault can switch off, one method each. A server has no faults.
 
-// Faults switch rules off. They are for the simulator alone (internal/group/sim), which must find each of them: a rule whose
+// Faults switch rules off. They are for the simulator alone (internal/testing/groupsim), which must find each of them: a rule whose
 // absence it does not notice is not tested.
 type Faults struct {
 	NoCompare      bool // a command is applied whatever epoch and version it names

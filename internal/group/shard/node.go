@@ -6,7 +6,7 @@
 //	the log grew or was synced, Tick ────┘          └─▶ gates        what may be answered, whether it writes
 //
 // A Node is a state machine: it reads no clock and moves no byte of the log. The caller (internal/group) has the links,
-// the log and the timer, and passes what happens as events; the simulator (internal/group/sim) does the same.
+// the log and the timer, and passes what happens as events; the simulator (internal/testing/groupsim) does the same.
 //
 // The life of a node:
 //

@@ -4,7 +4,7 @@ import "github.com/ebbdb/ebb/internal/group/directory"
 
 // This file has the rules that a Fault can switch off, one method each. A server has no faults.
 
-// Faults switch rules off. They are for the simulator alone (internal/group/sim), which must find each of them: a rule whose
+// Faults switch rules off. They are for the simulator alone (internal/testing/groupsim), which must find each of them: a rule whose
 // absence it does not notice is not tested.
 type Faults struct {
 	AddLate              bool // a member is counted when it is in sync, not from before its Expand is proposed

@@ -1,4 +1,4 @@
-package sim
+package groupsim
 
 import (
 	"math/rand/v2"

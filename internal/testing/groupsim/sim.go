@@ -1,4 +1,4 @@
-// Package sim runs a group of simulated nodes through faults, and checks at each step that nothing is lost that was acknowledged.
+// Package groupsim runs a group of simulated nodes through faults, and checks at each step that nothing is lost that was acknowledged.
 //
 //	schedule ── draws ──▶ writes, crashes, restarts, cuts, delays, promotions ...
 //	                          │
@@ -13,7 +13,7 @@
 // A schedule has three parts: random steps, or one of the directed sequences in directed.go that random steps seldom meet; the
 // end of the faults, when enough nodes live; and ten seconds in which the group must acknowledge a write. check.go has the
 // invariants, faults.go the rules that a test switches off to see that the simulator notices. Start reading at Run.
-package sim
+package groupsim
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package sim
+package groupsim
 
 import (
 	"github.com/ebbdb/ebb/internal/group/directory"

@@ -1,4 +1,4 @@
-package sim
+package groupsim
 
 // history names the epochs whose masters wrote a log, as the replication ids of a server do: there is one for each epoch.
 type history struct {

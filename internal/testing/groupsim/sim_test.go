@@ -1,4 +1,4 @@
-package sim
+package groupsim
 
 import (
 	"flag"
@@ -31,7 +31,7 @@ func fail(t *testing.T, seed, number uint64, planted Planted) {
 
 // again is the line that replays a schedule.
 func again(seed, number uint64, fault string) string {
-	line := fmt.Sprintf("go test ./internal/group/sim -run TestOneSchedule -v -sim.rows 0 -sim.seed %d -sim.schedule %d", seed, number)
+	line := fmt.Sprintf("go test ./internal/testing/groupsim -run TestOneSchedule -v -sim.rows 0 -sim.seed %d -sim.schedule %d", seed, number)
 	if fault != "" {
 		line += fmt.Sprintf(" -sim.fault %q", fault)
 	}
