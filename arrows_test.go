@@ -76,6 +76,7 @@ var arrows = []arrow{
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
 	// what the toolkit runs on: neither an engine nor a client library
+	{"conn/driverutil", []string{"conn", "internal/drivers", "internal/routing"}}, // for authors of drivers
 	{"conn", []string{"internal/direct", "internal/drivers", "internal/routing", "resp"}},
 	{"internal/drivers", []string{"internal/routing", "resp"}}, // what conn and its drivers share
 	// a go-redis client of an engine
@@ -389,7 +390,7 @@ func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 	}
 	for _, dep := range linked(t, "limit", "goredis") {
 		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) &&
-			!slices.Contains([]string{"limit", "goredis", "internal/remote", "internal/routing", "internal/serverurl"}, to) {
+			!slices.Contains([]string{"limit", "goredis", "conn/driverutil", "internal/remote", "internal/routing", "internal/serverurl"}, to) {
 			t.Errorf("limit and goredis link %s: `go list -deps ./limit ./goredis` names what they need", to)
 		}
 	}

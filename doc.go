@@ -28,6 +28,7 @@
 //
 //	ebb              Open, Wrap and Use, and the types and errors of conn by another name
 //	conn             Conn, Driver, Batch, Script, Codec, Subscription, errors
+//	conn/driverutil  what the author of a Driver calls
 //	embed            the engine in this process; its Engine: backups, sync, what expires next
 //	embed/embedredis a go-redis client of an embedded engine, for libraries that take one
 //	goredis          servers, through go-redis

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/goredis"
 	"github.com/ebbdb/ebb/internal/kit"
@@ -98,7 +99,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 		return nil, fmt.Errorf("%w: %q has no scheme; try mem:// or redis://127.0.0.1:6379", ErrURL, serverurl.Shown(rawURL))
 	}
 	if ctx.Err() != nil {
-		return nil, conn.Ended(ctx, "open "+scheme+"://")
+		return nil, driverutil.Ended(ctx, "open "+scheme+"://")
 	}
 	_, servers := serverurl.Canonical(scheme)
 	switch {

@@ -8,18 +8,12 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// ArgText returns the text of an argument, as Drivers send it: strings and bytes as they are, integers in decimal, floats in the
-// shortest form that reads back the same, booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says. It returns
-// ErrArgument for a type without a text, and for durations and times: their unit depends on the command. It allocates for all
-// types but strings.
-func ArgText(a any) (string, error) { return drivers.ArgText(a) }
-
 // commandName returns the first argument, for messages.
 func commandName(args []any) string {
 	if len(args) == 0 {
 		return "an empty command"
 	}
-	s, err := ArgText(args[0])
+	s, err := drivers.ArgText(args[0])
 	if err != nil || len(s) > 32 {
 		return "a command"
 	}
@@ -31,13 +25,13 @@ func checkCommand(args []any) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: there is no command", ErrArgument)
 	}
-	name, err := ArgText(args[0])
+	name, err := drivers.ArgText(args[0])
 	if err != nil {
 		return err
 	}
 	c, sub := routing.Find(name, ""), ""
 	if c.Has(routing.Container) && len(args) > 1 {
-		if sub, err = ArgText(args[1]); err != nil {
+		if sub, err = drivers.ArgText(args[1]); err != nil {
 			return err
 		}
 		c = routing.Find(name, sub)

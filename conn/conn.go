@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -67,7 +68,7 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, Ended(ctx, commandName(args))
+		return Value{}, drivers.Ended(ctx, commandName(args))
 	}
 	v, err := c.d.Do(ctx, args)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, Ended(ctx, commandName(args))
+		return Value{}, drivers.Ended(ctx, commandName(args))
 	}
 	v, err := c.d.Block(ctx, args)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...strin
 		return fmt.Errorf("%w: Watch needs keys", ErrArgument)
 	}
 	if ctx.Err() != nil {
-		return Ended(ctx, "WATCH")
+		return drivers.Ended(ctx, "WATCH")
 	}
 	return c.d.Watch(ctx, fn, keys)
 }
@@ -203,7 +204,7 @@ func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, Ended(ctx, what)
+		return nil, drivers.Ended(ctx, what)
 	}
 	return b.cmds, nil
 }
@@ -221,7 +222,7 @@ func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, Ended(ctx, commandName(args))
+		return Value{}, drivers.Ended(ctx, commandName(args))
 	}
 	v, err := w.runDo(ctx, args)
 	if err != nil {

@@ -1,16 +1,12 @@
 package conn
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"time"
-
-	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // Driver is a backend. Packages embed and goredis have one each, and a program may write its
-// own over another client library. New makes a Conn of it. The commands that it gets are not
+// own over another client library, with the functions of package conn/driverutil. New makes a Conn of it. The commands that it gets are not
 // empty, and none changes the connection's state. It returns an error reply as a Value of that
 // kind with a nil error. An error means that there was no reply, and has ErrUnavailable,
 // ErrClosed, ErrArgument or the context's error in its chain. A Driver must not send a command
@@ -111,39 +107,4 @@ func (k SubscribeKind) Command() string {
 func NewWatched(do func(ctx context.Context, args []any) (Value, error),
 	tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
 	return &Watched{runDo: do, runTx: tx}
-}
-
-// CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may
-// be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be
-// an error. A user may be allowed to run one of them alone. LOCK.ACQUIRE identifies ebb if the
-// text of INFO is empty.
-func CapabilitiesOf(infoServer string, commands Value) Capabilities {
-	caps := parseInfo(infoServer)
-	e := commands.Elems
-	has := func(i int) bool { return i < len(e) && len(e[i].Elems) > 0 }
-	caps.HashFieldTTL = has(routing.ProbeHashFieldTTL)
-	caps.Functions, caps.ShardedPubSub = has(routing.ProbeFunctions), has(routing.ProbeShardedPubSub)
-	if caps.Native = caps.Native || has(routing.ProbeNative); caps.Native {
-		caps.Server, caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = "ebb", true, true, true
-	}
-	return caps
-}
-
-// parseInfo reads INFO's section server.
-func parseInfo(text string) Capabilities {
-	caps := Capabilities{Server: "redis"}
-	for line := range strings.Lines(text) {
-		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "redis_version":
-			caps.Version = cmp.Or(caps.Version, val)
-		case "redis_mode", "server_mode":
-			caps.Cluster = val == "cluster"
-		case "valkey_version":
-			caps.Server, caps.Version = "valkey", val
-		case "ebb_version":
-			caps.Native, caps.Server = true, "ebb"
-		}
-	}
-	return caps
 }

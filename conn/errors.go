@@ -1,11 +1,7 @@
 package conn
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/resp"
@@ -25,7 +21,7 @@ var (
 	// ErrUnavailable is in the chain of every error about a backend that cannot be reached or is
 	// not ready: it loads data, fails over, or moves the key. If it is not ready, the chain also
 	// has a ReplyError, and the command has not run.
-	ErrUnavailable = errors.New("ebb: the backend cannot be reached")
+	ErrUnavailable = drivers.ErrUnavailable
 	// ErrFiles is in the chain of errors about files that an engine in this process cannot use: the path is not a directory, the
 	// rights are missing, or a file is damaged. Trying again does not help before that has changed.
 	ErrFiles = errors.New("ebb: the files cannot be used")
@@ -55,29 +51,6 @@ var (
 
 // ReplyError is an error reply. errors.As finds it; its code is the first word.
 type ReplyError = resp.ReplyError
-
-// Unavailable returns the error of a Driver whose backend did not reply. If the context has
-// ended, the error is the context's. Otherwise no context's error is in the chain: package net
-// adds one if its own timeout ends a dial.
-func Unavailable(ctx context.Context, doing string, err error) error {
-	if c := ctx.Err(); c != nil {
-		return fmt.Errorf("ebb: %s: %w", doing, c)
-	}
-	if d, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) &&
-		time.Until(d) <= 0 {
-		return fmt.Errorf("ebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("ebb: %s: %w: %v", doing, ErrUnavailable, err) //nolint:errorlint // hidden on purpose
-	}
-	return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, err)
-}
-
-// Ended returns the error of a call whose context has ended: before it began, or while it
-// waited.
-func Ended(ctx context.Context, doing string) error {
-	return fmt.Errorf("ebb: %s: %w", doing, ctx.Err())
-}
 
 // Temporary reports whether an error may be temporary, so that the caller may try the same call
 // again: the backend cannot be reached, starts, changes its role, moves the key, has no memory,

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/drivers"
 )
 
 // Message is a message of a subscription. Keyspace events are messages too: on
@@ -96,7 +98,7 @@ func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string
 // feed opens a feed, which Close closes.
 func (c *Conn) feed(ctx context.Context, doing string, open func() (Feed, error)) (*Subscription, error) {
 	if ctx.Err() != nil {
-		return nil, Ended(ctx, doing)
+		return nil, drivers.Ended(ctx, doing)
 	}
 	f, err := open()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -34,7 +35,7 @@ func (d *driver) pass(ctx context.Context, args []any) (refused *conn.Value, los
 	}
 	cmd := make([]string, len(args))
 	for i, a := range args {
-		if cmd[i], err = conn.ArgText(a); err != nil {
+		if cmd[i], err = driverutil.ArgText(a); err != nil {
 			return nil, false, err
 		}
 	}
@@ -108,7 +109,7 @@ func (d *driver) run(ctx context.Context, args []any, do func(context.Context, .
 func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	for _, args := range cmds {
 		for _, a := range args {
-			if _, err := conn.ArgText(a); err != nil {
+			if _, err := driverutil.ArgText(a); err != nil {
 				return nil, err // before anything is run
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -41,7 +42,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 		return nil, fmt.Errorf("embed: open: %w", err)
 	}
 	if ctx.Err() != nil {
-		return nil, conn.Ended(ctx, "open an engine")
+		return nil, driverutil.Ended(ctx, "open an engine")
 	}
 	return embedded.Open(ctx, rawURL, o.Prefix, embedded.Options{Clock: o.Clock, Logger: o.Logger})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -137,15 +138,15 @@ func (g *autoPipeline) send(ctx context.Context, plain []any) remote.Answer {
 		g.calls.Put(c)
 		return a
 	case <-ctx.Done():
-		err := conn.Ended(ctx, named(plain))
+		err := driverutil.Ended(ctx, named(plain))
 		if g.leave(c) {
 			return remote.Answer{Err: err}
 		}
-		return remote.Answer{Err: conn.PendingReply(err, c.late), Ran: true}
+		return remote.Answer{Err: driverutil.PendingReply(err, c.late), Ran: true}
 	}
 }
 
-// late returns the answer when it has come, or nothing if ctx ends before: see conn.PendingReply.
+// late returns the answer when it has come, or nothing if ctx ends before: see driverutil.PendingReply.
 func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:
@@ -216,7 +217,7 @@ func (g *autoPipeline) single(c *call) {
 	defer cancel()
 	c.answer = send(ctx, g.client, c.plain)
 	if c.answer.Err != nil && c.ctx.Err() != nil {
-		c.answer.Err = conn.Ended(c.ctx, named(c.plain))
+		c.answer.Err = driverutil.Ended(c.ctx, named(c.plain))
 	}
 	c.done <- struct{}{}
 }

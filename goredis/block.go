@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -124,7 +125,7 @@ func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	})
 	a := sendTo(patient, k.client, ask, plain)
 	if a.Err != nil && ctx.Err() != nil {
-		a.Err = conn.Ended(ctx, named(plain))
+		a.Err = driverutil.Ended(ctx, named(plain))
 	}
 	a = blamed(ctx, bounded, named(plain), a)
 	sound := stop() && a.Err == nil && !routing.Untouched(a.V)

@@ -3,7 +3,7 @@ package goredis
 import (
 	"iter"
 
-	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -41,7 +41,7 @@ func route(plain []any) string {
 
 // text0 is the text of a plain argument.
 func text0(a any) string {
-	s, _ := conn.ArgText(a) // plain arguments always have a text
+	s, _ := driverutil.ArgText(a) // plain arguments always have a text
 	return s
 }
 

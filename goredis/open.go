@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/serverurl"
@@ -203,7 +204,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 		return nil, fmt.Errorf("goredis: open: %w", err)
 	}
 	if ctx.Err() != nil {
-		return nil, conn.Ended(ctx, "open a server")
+		return nil, driverutil.Ended(ctx, "open a server")
 	}
 	a, kind, err := parseServers(rawURL)
 	if err != nil {

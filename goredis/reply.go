@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
@@ -30,7 +31,7 @@ func plainArgs(args []any) ([]any, error) {
 				continue
 			}
 		}
-		s, err := conn.ArgText(a)
+		s, err := driverutil.ArgText(a)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func lost(ctx context.Context, doing string, err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return conn.ErrClosed
 	}
-	return conn.Unavailable(ctx, doing, err)
+	return driverutil.Unavailable(ctx, doing, err)
 }
 
 // errorValue converts the errors that go-redis returns for null and error replies back to

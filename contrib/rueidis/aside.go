@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -45,7 +46,7 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 	case <-late:
 		err = d.silent(doing)
 	}
-	return none, conn.PendingReply(err, func(ctx context.Context) (v conn.Value, ok bool) {
+	return none, driverutil.PendingReply(err, func(ctx context.Context) (v conn.Value, ok bool) {
 		select {
 		case r := <-done:
 			done <- r // for the next caller
@@ -59,7 +60,7 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 }
 
 // lingering returns a context for the command of a call. It ends remote.GraceAfterEnd after the deadline of ctx, so that the answer
-// comes of a command that its caller has given up: see conn.PendingReply.
+// comes of a command that its caller has given up: see driverutil.PendingReply.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	late := context.WithoutCancel(ctx)
 	if at, ok := ctx.Deadline(); ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -89,7 +90,7 @@ type pending struct {
 	c     *call
 }
 
-// late returns the answer when it has come, or nothing if ctx ends before: see conn.PendingReply.
+// late returns the answer when it has come, or nothing if ctx ends before: see driverutil.PendingReply.
 func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:
@@ -275,7 +276,7 @@ func (d *driver) batchAnswer(ctx context.Context, doing string, r rueidis.RedisR
 		a = remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
 	}
 	if under {
-		a.Err = conn.PendingReply(a.Err, p.c.late)
+		a.Err = driverutil.PendingReply(a.Err, p.c.late)
 	}
 	return a
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -88,7 +89,7 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 		defer end()
 		a := d.apart(bounded, words[0], func() remote.Answer { return try(endless{bounded}) })
 		if a.Err != nil && ctx.Err() != nil && d.partings != nil {
-			a.Err = conn.PendingReply(a.Err, d.settle)
+			a.Err = driverutil.PendingReply(a.Err, d.settle)
 		}
 		if cause := routing.LivenessError(open, bounded, a.Err); cause != nil {
 			a.Err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)

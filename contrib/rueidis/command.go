@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -54,7 +54,7 @@ func (d *driver) keyAt(words []string) int {
 func texts(args []any) ([]string, error) {
 	words := make([]string, len(args))
 	for i, a := range args {
-		w, err := conn.ArgText(a)
+		w, err := driverutil.ArgText(a)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"encoding"
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -11,10 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// ErrArgument is conn.ErrArgument, which describes it.
-var ErrArgument = errors.New("ebb: unusable argument")
-
-// AppendArg appends the text of an argument to dst: see conn.ArgText. It allocates for types that marshal themselves, and to
+// AppendArg appends the text of an argument to dst: see driverutil.ArgText. It allocates for types that marshal themselves, and to
 // grow dst.
 func AppendArg(dst []byte, a any) ([]byte, error) {
 	switch v := a.(type) {

@@ -14,7 +14,7 @@ type pendingReply struct {
 
 func (p *pendingReply) Unwrap() error { return p.error }
 
-// PendingReply is conn.PendingReply, which describes it.
+// PendingReply is driverutil.PendingReply, which describes it.
 func PendingReply(err error, reply func(ctx context.Context) (v resp.Value, ok bool)) error {
 	return &pendingReply{err, reply}
 }
@@ -27,7 +27,7 @@ type noReply struct {
 
 func (n *noReply) Unwrap() error { return n.error }
 
-// NoReply is conn.NoReply, which describes it.
+// NoReply is driverutil.NoReply, which describes it.
 func NoReply(err error, again func(fn func(life context.Context))) error { return &noReply{err, again} }
 
 // RepeatLater has fn, which takes back what a failed call may have done, run once more later, if err has a NoReply in its chain.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/direct/calls"
 	"github.com/ebbdb/ebb/internal/disk"
@@ -142,7 +143,7 @@ func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 		}
 		shared.mu.Lock()
 		if ctx.Err() != nil {
-			return nil, conn.Ended(ctx, "open "+p.String())
+			return nil, driverutil.Ended(ctx, "open "+p.String())
 		}
 	}
 	if e := shared.engines[p.name]; e != nil {
@@ -217,7 +218,7 @@ func unopened(ctx context.Context, p place, err error) error {
 	var locked *disk.LockedError
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", conn.Ended(ctx, "open "+p.String()), err)
+		return fmt.Errorf("%w: %w", driverutil.Ended(ctx, "open "+p.String()), err)
 	case errors.As(err, &locked):
 		return fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 	}

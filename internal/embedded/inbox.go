@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -83,7 +84,7 @@ func (b *driver) feed(args []any) (conn.Feed, error) {
 func (in *inbox) Next(ctx context.Context) (conn.Message, error) {
 	for {
 		if ctx.Err() != nil {
-			return conn.Message{}, conn.Ended(ctx, "subscription")
+			return conn.Message{}, driverutil.Ended(ctx, "subscription")
 		}
 		if m, ok, err := in.take(); ok || err != nil {
 			return m, err

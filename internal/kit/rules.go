@@ -145,7 +145,7 @@ const (
 //
 // failed is the error of the call whose effects fn takes back, nil for none: what of that call is under way reaches the backend
 // before fn does, unless that takes longer than lateFor, a part of the time of Release. If the call got no answer by then, fn
-// runs again some time later, in the background: see conn.NoReply. Such an fn names an owner that no other call has, takes
+// runs again some time later, in the background: see driverutil.NoReply. Such an fn names an owner that no other call has, takes
 // nothing (see Repeated), and uses nothing that the caller changes.
 func Release(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
 	return release(ctx, ReleaseFor, failed, again, fn)

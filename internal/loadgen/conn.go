@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 )
 
 // single is a conn.Driver on one connection, for programs that send a few commands and end. It runs
@@ -37,7 +38,7 @@ func (t Target) Open(ctx context.Context) (*conn.Conn, error) {
 			if info.Err() != nil {
 				text = "" // the user may not run it
 			}
-			s.caps = conn.CapabilitiesOf(text, commands)
+			s.caps = driverutil.CapabilitiesOf(text, commands)
 			return conn.New(s), nil
 		}
 	}
@@ -62,7 +63,7 @@ func (s *single) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 	all := make([][]string, len(cmds))
 	for i, args := range cmds {
 		for _, a := range args {
-			word, err := conn.ArgText(a)
+			word, err := driverutil.ArgText(a)
 			if err != nil {
 				return nil, err
 			}
@@ -76,13 +77,13 @@ func (s *single) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 		s.c.add(words...)
 	}
 	if err := s.c.flush(); err != nil {
-		return nil, conn.Unavailable(ctx, all[0][0], err)
+		return nil, driverutil.Unavailable(ctx, all[0][0], err)
 	}
 	replies := make([]conn.Value, len(cmds))
 	for i := range replies {
 		var err error
 		if replies[i], err = s.c.read(); err != nil {
-			return nil, conn.Unavailable(ctx, all[i][0], err)
+			return nil, driverutil.Unavailable(ctx, all[i][0], err)
 		}
 	}
 	return replies, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -99,12 +100,12 @@ func (p *Policy) Result(ctx context.Context, doing string, a Answer) (conn.Value
 }
 
 // NoReply returns err, the error of a call with this last answer. If the command may have run without a reply, it is that of
-// conn.NoReply.
+// driverutil.NoReply.
 func (p *Policy) NoReply(ctx context.Context, a Answer, err error) error {
 	if p.Later == nil || a.Err == nil || !a.Ran || !conn.Temporary(err) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		return err
 	}
-	return conn.NoReply(err, p.Later.Run)
+	return driverutil.NoReply(err, p.Later.Run)
 }
 
 // Refusal returns the error of a command that the server refused for a temporary reason at

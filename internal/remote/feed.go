@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -109,7 +110,7 @@ func (f *Feed) put(i feedItem) {
 // Next implements conn.Feed.
 func (f *Feed) Next(ctx context.Context) (conn.Message, error) {
 	if ctx.Err() != nil {
-		return conn.Message{}, conn.Ended(ctx, "subscription")
+		return conn.Message{}, driverutil.Ended(ctx, "subscription")
 	}
 	if f.ctx.Err() != nil {
 		return conn.Message{}, conn.ErrClosed
@@ -120,7 +121,7 @@ func (f *Feed) Next(ctx context.Context) (conn.Message, error) {
 	case <-f.ctx.Done():
 		return conn.Message{}, conn.ErrClosed
 	case <-ctx.Done():
-		return conn.Message{}, conn.Ended(ctx, "subscription")
+		return conn.Message{}, driverutil.Ended(ctx, "subscription")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -29,7 +30,7 @@ func NewProbe(name, doing string, cluster bool, run func(ctx context.Context, wo
 			if err != nil {
 				return caps, err
 			}
-			caps = conn.CapabilitiesOf(info, has)
+			caps = driverutil.CapabilitiesOf(info, has)
 			caps.Cluster = caps.Cluster || cluster
 			return caps, nil
 		},

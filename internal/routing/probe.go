@@ -185,7 +185,7 @@ const (
 	ProbeNative
 )
 
-// Handshake checks that a server answers, and requests the replies that conn.CapabilitiesOf
+// Handshake checks that a server answers, and requests the replies that driverutil.CapabilitiesOf
 // reads: INFO server, which is "" if the user may not run it, and COMMAND INFO.
 func Handshake(run func(words ...string) (resp.Value, error)) (info string, commands resp.Value, err error) {
 	v, err := run("PING")

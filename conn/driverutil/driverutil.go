@@ -1,0 +1,85 @@
+// Package driverutil has the functions that a conn.Driver is written with. Programs that only use a Conn need none of them.
+//
+//	arguments ── ArgText ──> what a Driver sends
+//	INFO, COMMAND INFO ── CapabilitiesOf ──> Driver.Capabilities
+//	a call that failed ── Unavailable, Ended, PendingReply, NoReply ──> its error
+//
+// Start reading at conn.Driver.
+package driverutil
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/drivers"
+	"github.com/ebbdb/ebb/internal/routing"
+)
+
+// ArgText returns the text of an argument, as Drivers send it: strings and bytes as they are, integers in decimal, floats in the
+// shortest form that reads back the same, booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says. It returns
+// conn.ErrArgument for a type without a text, and for durations and times: their unit depends on the command. It allocates for all
+// types but strings.
+func ArgText(a any) (string, error) { return drivers.ArgText(a) }
+
+// Unavailable returns the error of a Driver whose backend did not reply. If the context has
+// ended, the error is the context's. Otherwise no context's error is in the chain: package net
+// adds one if its own timeout ends a dial.
+func Unavailable(ctx context.Context, doing string, err error) error {
+	return drivers.Unavailable(ctx, doing, err)
+}
+
+// Ended returns the error of a call whose context has ended: before it began, or while it
+// waited.
+func Ended(ctx context.Context, doing string) error { return drivers.Ended(ctx, doing) }
+
+// PendingReply returns err, the error of a call that ends before the reply to its command has come, so that what takes back the
+// call's effects can wait for that reply. A Driver uses it where the command may run after the commands of later calls, because
+// these travel on other connections. reply returns the reply when it has come; ok is false if it can come no more, and if its ctx
+// has ended. It may be called more than once.
+func PendingReply(err error, reply func(ctx context.Context) (v conn.Value, ok bool)) error {
+	return drivers.PendingReply(err, reply)
+}
+
+// NoReply returns err, the error of a call whose command was sent and got no reply: its connection has ended, or its time limit
+// has passed. The command may still reach the server, because proxies close a connection before they have passed on what it
+// carried. again has a function run some time later, in a goroutine that the Driver's Close waits for; life ends with the Driver.
+func NoReply(err error, again func(fn func(life context.Context))) error {
+	return drivers.NoReply(err, again)
+}
+
+// CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may
+// be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be
+// an error. A user may be allowed to run one of them alone. LOCK.ACQUIRE identifies ebb if the
+// text of INFO is empty.
+func CapabilitiesOf(infoServer string, commands conn.Value) conn.Capabilities {
+	caps := parseInfo(infoServer)
+	e := commands.Elems
+	has := func(i int) bool { return i < len(e) && len(e[i].Elems) > 0 }
+	caps.HashFieldTTL = has(routing.ProbeHashFieldTTL)
+	caps.Functions, caps.ShardedPubSub = has(routing.ProbeFunctions), has(routing.ProbeShardedPubSub)
+	if caps.Native = caps.Native || has(routing.ProbeNative); caps.Native {
+		caps.Server, caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = "ebb", true, true, true
+	}
+	return caps
+}
+
+// parseInfo reads INFO's section server.
+func parseInfo(text string) conn.Capabilities {
+	caps := conn.Capabilities{Server: "redis"}
+	for line := range strings.Lines(text) {
+		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			caps.Version = cmp.Or(caps.Version, val)
+		case "redis_mode", "server_mode":
+			caps.Cluster = val == "cluster"
+		case "valkey_version":
+			caps.Server, caps.Version = "valkey", val
+		case "ebb_version":
+			caps.Native, caps.Server = true, "ebb"
+		}
+	}
+	return caps
+}
