@@ -163,7 +163,7 @@ var arrows = []arrow{
 	{"internal/group/port", []string{"internal/cleantext"}},
 	{"internal/group/settings", []string{"internal/group/directory", "internal/system"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
-	{"internal/group/sentinel", []string{"internal/glob", "internal/system", "internal/wire"}},
+	{"internal/group/sentinel", []string{"internal/command", "internal/glob", "internal/system", "internal/wire"}},
 	{"internal/group", []string{"clock", "internal/group/", "internal/admin", "internal/disk", "internal/engine", "internal/listen",
 		"internal/oplog", "internal/replication", "internal/session", "internal/system"}},
 	{"internal/config", []string{"internal/glob", "internal/system", "internal/wire"}},

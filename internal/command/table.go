@@ -135,7 +135,7 @@ func (t *Table) FindOwn(args [][]byte) (*Spec, error) {
 // find finds what a request of the command s runs.
 func find(s *Spec, args [][]byte) (*Spec, error) {
 	if s == nil {
-		return nil, unknownCommand(args)
+		return nil, UnknownCommand(args)
 	}
 	if s.subs.slots == nil || len(args) < 2 {
 		return s, nil
@@ -169,9 +169,9 @@ func checkArity(s *Spec, args [][]byte, err error) (*Spec, error) {
 // ReplyError is an error whose text is the reply, without the leading '-'.
 type ReplyError = resp.ReplyError
 
-// unknownCommand returns the reply to a name that is not in the table. It quotes the name and as
-// many arguments as fit in 128 bytes, as Redis does.
-func unknownCommand(args [][]byte) error {
+// UnknownCommand returns the reply to a name that is not in the table. It quotes the name and as
+// many arguments as fit in 128 bytes, as Redis does. args has one at least.
+func UnknownCommand(args [][]byte) error {
 	var b strings.Builder
 	for _, a := range args[1:] {
 		room := 128 - b.Len()
@@ -192,6 +192,12 @@ func unknownSubcommand(container string, sub []byte) error {
 // WrongArity returns the reply to a request with too few or too many arguments.
 func WrongArity(s *Spec) error {
 	return ReplyError("ERR wrong number of arguments for '" + s.Name + "' command")
+}
+
+// NotInSubscription returns the reply to a command of a RESP2 client that may not send it while it is subscribed.
+func NotInSubscription(name string) error {
+	return ReplyError("ERR Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
+		"are allowed in this context")
 }
 
 // Clip returns what C's "%.128s" prints of a buffer: it ends at a zero byte.

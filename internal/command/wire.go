@@ -18,6 +18,7 @@ const (
 	ErrOOM        = ReplyError("OOM command not allowed when used memory > 'maxmemory'.")
 	ErrApart      = ReplyError("OOM subscriptions, watched keys, transactions, users and scripts take more than maxmemory together")
 	ErrNoAuth     = ReplyError("NOAUTH Authentication required.")
+	ErrWrongPass  = ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
 	ErrOverflow   = ReplyError("ERR increment or decrement would overflow")
 	ErrNaN        = ReplyError("ERR increment would produce NaN or Infinity")
 	ErrTooLarge   = ReplyError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")

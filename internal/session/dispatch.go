@@ -115,7 +115,7 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 		return err
 	}
 	if c.subs.Len() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
-		return errInSubscription(spec)
+		return command.NotInSubscription(spec.Name)
 	}
 	if c.svc.cluster && !c.replay && !c.defers(args) {
 		if err := c.oneSlot(spec, args); err != nil {

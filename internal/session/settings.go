@@ -328,8 +328,3 @@ func allowedInSubscription(s *command.Spec) bool {
 	}
 	return false
 }
-
-func errInSubscription(s *command.Spec) error {
-	return command.ReplyError("ERR Can't execute '" + s.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
-		"are allowed in this context")
-}

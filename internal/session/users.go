@@ -246,14 +246,12 @@ func (c *Session) setDefaultUser() {
 	c.setLimits()
 }
 
-const errWrongPass = command.ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
-
 // Authenticate logs the session in with a name and a password. cmd is the command that does so, for
 // ACL LOG.
 func (c *Session) Authenticate(cmd, name, password []byte) error {
 	if !c.svc.acl.Login(name, password, c.setUser) {
 		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
-		return errWrongPass
+		return command.ErrWrongPass
 	}
 	c.authed = true
 	c.setLimits()

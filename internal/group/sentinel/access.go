@@ -3,6 +3,7 @@ package sentinel
 import (
 	"net"
 
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/system"
 )
 
@@ -33,13 +34,13 @@ func (c *client) as() User {
 }
 
 // may reports whether the client may change the group as a command of a server does. If not, it has written why.
-func (c *client) may(command string, sub ...string) bool {
+func (c *client) may(name string, sub ...string) bool {
 	u := c.as()
 	if u == nil {
-		c.w.Error(noAuth)
+		c.fail(command.ErrNoAuth)
 		return false
 	}
-	if why := u.Refusal(command, sub...); why != "" {
+	if why := u.Refusal(name, sub...); why != "" {
 		c.w.Error(why)
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -44,10 +45,10 @@ func (c *client) run(args []string) {
 	name, words := strings.ToLower(args[0]), args[1:]
 	switch {
 	case name != "auth" && name != "hello" && name != "quit" && c.as() == nil:
-		c.w.Error(noAuth)
+		c.fail(command.ErrNoAuth)
 		return
 	case c.w.Proto != 3 && c.subscribed() && !strings.Contains(" subscribe unsubscribe psubscribe punsubscribe ping quit ", " "+name+" "):
-		c.w.Error("ERR Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		c.fail(command.NotInSubscription(name))
 		return
 	}
 	switch name {
@@ -80,19 +81,18 @@ func (c *client) run(args []string) {
 	}
 }
 
+// fail replies with an error.
+func (c *client) fail(err error) { c.w.Error(err.Error()) }
+
 func (c *client) unknown(args []string) {
-	var b strings.Builder
-	for _, a := range args[1:] {
-		if b.Len() < 128 {
-			fmt.Fprintf(&b, "'%s' ", a[:min(len(a), 128-b.Len())])
-		}
+	words := make([][]byte, len(args))
+	for i, a := range args {
+		words[i] = []byte(a)
 	}
-	c.w.Error(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0][:min(len(args[0]), 128)], b.String()))
+	c.fail(command.UnknownCommand(words))
 }
 
-func (c *client) arity(command string) {
-	c.w.Error("ERR wrong number of arguments for '" + command + "' command")
-}
+func (c *client) arity(name string) { c.fail(command.WrongArity(&command.Spec{Name: name})) }
 
 func (c *client) ping(words []string) {
 	switch {
@@ -115,23 +115,18 @@ func (c *client) login(user, password string) bool {
 	return c.user != nil
 }
 
-const (
-	noAuth    = "NOAUTH Authentication required."
-	wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
-)
-
 func (c *client) auth(words []string) {
 	guest := c.opt.Access.Guest()
 	switch {
 	case len(words) == 0:
 		c.arity("auth")
 	case len(words) > 2:
-		c.w.Error("ERR syntax error")
+		c.fail(command.ErrSyntax)
 	case len(words) == 1 && guest != nil && guest.Refusal("failover") == "":
 		c.w.Error("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	case !c.login(append([]string{"default"}, words...)[len(words)-1], words[len(words)-1]):
-		c.w.Error(wrongPass)
+		c.fail(command.ErrWrongPass)
 	default:
 		c.w.OK()
 	}
@@ -155,7 +150,7 @@ func (c *client) hello(words []string) {
 		switch option := strings.ToLower(words[0]); {
 		case option == "auth" && len(words) > 2:
 			if !c.login(words[1], words[2]) {
-				c.w.Error(wrongPass)
+				c.fail(command.ErrWrongPass)
 				return
 			}
 			words = words[3:]

@@ -229,6 +229,8 @@ func TestAFailoverThatCannotBeginSaysWhy(t *testing.T) {
 	}
 }
 
+const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+
 func TestAClientLogsInFirst(t *testing.T) {
 	o := options(view())
 	o.Access = &users{named: map[string]*user{"default": {password: "secret"}}}
@@ -284,7 +286,7 @@ func TestOnlyAUserWithThePermissionChangesTheGroup(t *testing.T) {
 		}
 	}
 	o.Access.(*users).guest = nil
-	if got := asked(o, failover); got != "-"+noAuth+"\r\n" {
+	if got := asked(o, failover); got != "-NOAUTH Authentication required.\r\n" {
 		t.Errorf("a client that has to log in: %q", got)
 	}
 }
