@@ -20,7 +20,8 @@ require (
 // The driver of servers.
 require github.com/redis/go-redis/v9 v9.23.0
 
-// The program ebb.
+// The program ebb. It is no module of its own, because then each release would need two tags. What programs link of this module
+// does not grow by it: arrows_test.go asserts what the toolkit links.
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/cpuguy83/go-md2man/v2 v2.0.6
