@@ -488,7 +488,7 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	server := voter.Server{Node: 3, Store: 7, Address: "h:1"}
 	b := heartbeat{server: server, data: true, clients: "h:6379", sentinel: 26379, k: 2,
-		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40, Time: 1 << 50}}
+		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40, Time: 1 << 50, Stuck: true}}
 	wire := b.append(nil)
 	if got, err := parseHeartbeat(wire[1:]); err != nil || got != b || wire[0] != kindHeartbeat {
 		t.Errorf("%+v, %v, want %+v", got, err, b)

@@ -18,15 +18,15 @@ func (k *Control) leadLoop() {
 			continue
 		}
 		current = k.voter.Leading() && (current || k.voter.Barrier() == nil)
-		next, silent := k.decide()
+		next, due := k.decide()
 		if !current {
 			continue
 		}
 		k.admit()
 		k.add()
 		k.create()
-		if silent && k.propose(next) {
-			k.conf.Logger.Warn("the master was silent: another node is promoted", "node", next.Node, "epoch", next.Epoch+1)
+		if due && k.propose(next) {
+			k.conf.Logger.Warn("the master was silent, or could not acknowledge writes: another node is promoted", "node", next.Node, "epoch", next.Epoch+1)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (k *Control) create() {
 	}
 }
 
-// decide returns the Promote that is due, if the master is silent.
+// decide returns the Promote that is due, if one is.
 func (k *Control) decide() (c directory.Command, ok bool) {
 	for _, s := range k.voter.Shards() {
 		if s.ID == theShard {

@@ -61,3 +61,70 @@ func TestTheControllerGivesANewMasterTime(t *testing.T) {
 	c.Receive(7*sec, Report{From: one})
 	promotes(t, c, 7*sec, state(2, 2, 0, two, one, two), 1)
 }
+
+func TestAStuckMasterIsReplacedIfEnoughOthersAreNot(t *testing.T) {
+	c, s := NewController(2*sec), state(1, 5, 1, one, one, two, three)
+	report := func(now Time, master, others bool) {
+		c.Receive(now, Report{From: one, Master: 1, End: 9, Stuck: master})
+		c.Receive(now, Report{From: two, End: 7})
+		c.Receive(now, Report{From: three, End: 8, Stuck: others})
+	}
+	promotes(t, c, 0, s, 0)
+	report(1*sec, true, false)
+	promotes(t, c, 1*sec, s, 0)
+	report(2*sec, false, false)
+	promotes(t, c, 2*sec, s, 0)
+	report(3900*ms, true, false)
+	promotes(t, c, 3900*ms, s, 0)
+	report(4*sec, true, true) // one of the others is not k+1
+	promotes(t, c, 4*sec, s, 0)
+	report(4100*ms, true, false)
+	promotes(t, c, 4100*ms, s, 3)
+}
+
+func TestAMasterThatIsStuckFromItsStartStaysLonger(t *testing.T) {
+	c, masters := NewController(2*sec), []directory.Member{one, two, one, two, one, two, one, two}
+	since, got := Time(0), []Time(nil)
+	for epoch, now := 1, Time(0); epoch <= len(masters); now += 100 * ms {
+		master := masters[epoch-1]
+		for _, m := range []directory.Member{one, two, three} {
+			r := Report{From: m, End: 1}
+			if m == master {
+				r.Master, r.Stuck = uint64(epoch), true
+			}
+			c.Receive(now, r)
+		}
+		if _, ok := c.Decide(now, state(uint64(epoch), 5, 0, master, one, two, three)); ok {
+			got, since = append(got, now-since), now
+			epoch++
+		}
+	}
+	want := []Time{2 * sec, 4 * sec, 8 * sec, 16 * sec, 32 * sec, 60 * sec, 60 * sec, 60 * sec}
+	for i, d := range got { // a new epoch begins at the next look
+		if d < want[i] || d > want[i]+200*ms {
+			t.Errorf("the masters were replaced after %v, want %v", got, want)
+			break
+		}
+	}
+	now := since + 70*sec
+	s := state(9, 5, 0, one, one, two, three)
+	promotes(t, c, now, s, 0)
+	c.Receive(now+2*sec, Report{From: one, Master: 9})
+	promotes(t, c, now+2*sec, s, 0)
+	for _, r := range []Report{{From: one, Master: 9, Stuck: true}, {From: two}, {From: three}} {
+		c.Receive(now+4*sec, r)
+	}
+	if promotes(t, c, now+4*sec, s, 2); t.Failed() {
+		t.Log("a master that was not stuck ends the patience")
+	}
+}
+
+func TestWhereAllMembersAreStuckASilentMasterIsReplaced(t *testing.T) {
+	c, s := NewController(2*sec), state(1, 5, 0, one, one, two, three)
+	promotes(t, c, 0, s, 0)
+	c.Receive(2*sec, Report{From: two, End: 7, Stuck: true})
+	c.Receive(2*sec, Report{From: three, End: 8, Stuck: true})
+	promotes(t, c, 2*sec, s, 3)
+	c.Receive(2*sec, Report{From: two, End: 7})
+	promotes(t, c, 2*sec, s, 2)
+}

@@ -54,6 +54,9 @@ func (n *Node) Status(now Time) Status {
 	return Status{State: n.state(), Self: n.self, Shard: n.shard, Gates: n.Gates(now), Members: n.progress(now)}
 }
 
+// Stuck reports whether the node is a master that serves, and can acknowledge no write because too few members keep up.
+func (s Status) Stuck() bool { return s.Gates.Serving && !s.Gates.Writable && s.State != HandingOver }
+
 func (n *Node) state() State {
 	switch m := n.master; {
 	case !n.registered:

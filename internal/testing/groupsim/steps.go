@@ -278,7 +278,7 @@ func (w *world) round(c *shard.Controller, live []*node) {
 		w.write(n)
 		w.sync(n)
 		if n.registered {
-			c.Receive(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log))})
+			c.Receive(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log)), Stuck: n.shard.Status(w.now).Stuck()})
 		}
 	}
 	for range len(w.requests) {
