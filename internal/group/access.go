@@ -8,10 +8,10 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// Which clients may use sentinel-port: at a server, its users, and protected mode is that of its own port. A witness has the
-// directives of its start alone.
+// Access to sentinel-port. A server has its users and the protected mode of its own port; a witness has only the
+// directives that it was started with.
 
-// serverAccess lets clients in as users of a server.
+// serverAccess authenticates clients of sentinel-port as users of the server.
 type serverAccess struct{ svc *session.Service }
 
 // Denied implements sentinel.Access.
@@ -49,8 +49,8 @@ func (u serverUser) Refusal(command string, sub ...string) string {
 	return ""
 }
 
-// witnessAccess lets clients of a witness in: the user default, with requirepass. Without it all clients may ask, and those that change
-// the group log in with masterauth.
+// witnessAccess authenticates clients of a witness as the user default, with requirepass. If requirepass is empty,
+// all clients may read; clients that change the group log in with masterauth.
 type witnessAccess struct {
 	password, secret string
 	protected        bool // protected-mode

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// operator returns a function that runs commands of a server as a user that may do all.
+// operator returns a function that runs commands on a server as a user with all permissions.
 func operator(t *testing.T, svc *session.Service) func(line string) {
 	t.Helper()
 	as := func(user string) func(string) {
@@ -79,7 +79,7 @@ func TestUsersOfAServerAreThoseOfItsSentinelPort(t *testing.T) {
 	}
 }
 
-// A server that does not have the command FAILOVER for its clients has it at no other port.
+// A server whose command FAILOVER was removed refuses it at sentinel-port too.
 func TestACommandThatWasRemovedIsRemovedFromSentinelPort(t *testing.T) {
 	svc := services.Start(t, "--rename-command", "failover", "")
 	if (serverAccess{svc}).Guest().Refusal("failover") == "" {
@@ -95,8 +95,8 @@ func TestACommandThatWasRemovedIsRemovedFromSentinelPort(t *testing.T) {
 func TestAWitnessKnowsRequirepassAndMasterauth(t *testing.T) {
 	for _, x := range []struct {
 		a               witnessAccess
-		denied, guest   bool // of clients of other machines; whether clients may ask
-		operates, login bool // without a login; with the password p
+		denied, guest   bool // for clients of other machines; whether they may ask without a login
+		operates, login bool // may change the group without a login; with the password p
 	}{
 		{witnessAccess{protected: true}, true, true, true, true},
 		{witnessAccess{}, false, true, true, true},
@@ -115,7 +115,7 @@ func TestAWitnessKnowsRequirepassAndMasterauth(t *testing.T) {
 	}
 }
 
-// Other machines reach the group's port at the addresses of bind alone.
+// The group's port listens only at the addresses of bind.
 func TestTheGroupsPortIsOpenWhereBindSays(t *testing.T) {
 	for _, c := range []struct {
 		bind    string
@@ -124,7 +124,7 @@ func TestTheGroupsPortIsOpenWhereBindSays(t *testing.T) {
 	}{
 		{"10.0.0.5 -::1", "10.0.0.5:7379", "10.0.0.5 -::1 7379"},
 		{"* -::*", "a:7379", "* -::* 7379"},
-		{"10.0.0.5", "127.0.0.1:7379", "127.0.0.1 7379"}, // a group on one machine
+		{"10.0.0.5", "127.0.0.1:7379", "127.0.0.1 7379"}, // all nodes are on one machine
 		{"* -::*", "localhost:1", "localhost 1"},
 		{"127.0.0.1 -::1", "10.0.0.5:7379", ""},
 		{"", "a:7379", ""},

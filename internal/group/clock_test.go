@@ -40,7 +40,7 @@ func TestAShiftMovesByOnePercentAndNotBeyond(t *testing.T) {
 		}
 		c.set(5)
 		if got := c.Micros() - machine.Micros(); got != 5 {
-			t.Errorf("it was set to %d, want 5", got)
+			t.Errorf("the shift was set to %d, want 5", got)
 		}
 		before := c.Micros()
 		if c.NotBefore(before + 9); c.Micros() != before+9 {
@@ -49,7 +49,7 @@ func TestAShiftMovesByOnePercentAndNotBeyond(t *testing.T) {
 	}
 }
 
-// A heartbeat that was late says too little. One of the newest that was not late counts.
+// A late heartbeat shows too small a lead. The greatest lead of the newest heartbeats counts.
 func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
 	var d difference
 	for i, x := range []struct {
@@ -67,7 +67,7 @@ func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
 	}
 }
 
-// followerOfOne returns node 2 of a group with its machine's clock, and node 1, which is the master of epoch 3.
+// followerOfOne returns node 2 of a group, its machine's clock, and node 1, which is the master of epoch 3.
 func followerOfOne() (m *Member, machine *clock.Manual, one directory.Member) {
 	one = directory.Member{Node: 1, Incarnation: 1}
 	m = New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
@@ -87,12 +87,12 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 	m, machine, one := followerOfOne()
 	at := machine.Micros() + 30*secondUs
 	for _, r := range []shard.Report{
-		{From: one, Master: 3},           // it does not say
-		{From: one, Master: 2, Time: at}, // of an older epoch
-		{From: directory.Member{Node: 1, Incarnation: 2}, Master: 3, Time: at}, // it has restarted
-		{From: directory.Member{Node: 3, Incarnation: 1}, Master: 3, Time: at}, // not the master
-		{From: one, Time: at}, // not yet
-		{From: directory.Member{Node: 1, Incarnation: 1}, Master: 10, Time: at}, // of a later epoch
+		{From: one, Master: 3},           // carries no time
+		{From: one, Master: 2, Time: at}, // from an older epoch
+		{From: directory.Member{Node: 1, Incarnation: 2}, Master: 3, Time: at}, // of a newer incarnation than the master's
+		{From: directory.Member{Node: 3, Incarnation: 1}, Master: 3, Time: at}, // from a node that is not the master
+		{From: one, Time: at}, // its sender is not the master yet
+		{From: directory.Member{Node: 1, Incarnation: 1}, Master: 10, Time: at}, // from a later epoch
 	} {
 		if m.heartbeat(r); m.ahead.n != 0 {
 			t.Fatalf("%+v tells the time", r)
@@ -104,11 +104,11 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 		t.Errorf("the master is ahead by %d us, %v", got, ok)
 	}
 	if r := m.report(); r.Time != machine.Micros() {
-		t.Errorf("it says that the time is %d, want %d", r.Time, machine.Micros())
+		t.Errorf("the heartbeat has the time %d, want %d", r.Time, machine.Micros())
 	}
 }
 
-// A master that was replaced knows nothing of the time of the next one, until it hears it.
+// A master that was replaced has no estimate of the next master's time until it receives that master's heartbeats.
 func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
 	m, machine, one := followerOfOne()
 	for range samples {
@@ -124,7 +124,8 @@ func TestAnOlderMasterDoesNotTellTheTime(t *testing.T) {
 	}
 }
 
-// Setting the clock stops all shards for as long as their deadlines take: a network whose latency moves must not bring that about.
+// Setting the clock stops all shards while their deadlines are moved, so varying latency of the network must not
+// cause it.
 func TestHeartbeatsThatAreLateDoNotSetTheClockAgain(t *testing.T) {
 	m, machine, one := followerOfOne()
 	var said bytes.Buffer
@@ -138,7 +139,7 @@ func TestHeartbeatsThatAreLateDoNotSetTheClockAgain(t *testing.T) {
 		m.heartbeat(shard.Report{From: one, Master: 3, Time: machine.Micros() + 30*secondUs - late})
 		m.keepTime()
 	}
-	if n := strings.Count(said.String(), "takes over the engine's time"); n != 1 {
+	if n := strings.Count(said.String(), "the engine's time was set"); n != 1 {
 		t.Errorf("the clock was set %d times, want once: %s", n, said.String())
 	}
 	if off := m.clock.present() - 30*secondUs; off > 0 || off < -60e3 {

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// The director makes the server what the node says: the master of an epoch, the replica of a master, or one that rests. It alone changes
-// the role, with all shards locked, and it looks again whenever something may have changed.
+// The director gives the server the role that shard.Node has decided on: master of an epoch, replica of a master, or
+// neither. It alone changes the role, with all shards locked, and compares role and decision whenever something may
+// have changed.
 
 // directLoop is the director's goroutine.
 func (m *Member) directLoop() {
@@ -54,12 +55,12 @@ func (m *Member) adjust() {
 	m.open()
 }
 
-// stepDown makes the master a replica.
+// stepDown ends the server's role as master, and disconnects its clients.
 func (m *Member) stepDown() {
 	tx := m.db.BeginAll(0)
 	defer tx.Commit()
 	m.repl.Rest(tx)
-	m.log.Rest() // replies that wait become errors: the term is over
+	m.log.Rest() // the term is over: replies that wait become errors
 	m.svc.CloseClients()
 	m.mu.Lock()
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
@@ -74,7 +75,7 @@ func (m *Member) stepDown() {
 	m.steppedDown.Wake()
 }
 
-// lead makes the server the master of an epoch.
+// lead makes the server the master of an epoch, unless the node has lost the epoch meanwhile.
 func (m *Member) lead(epoch uint64) {
 	m.svc.SetGroupWritable(false)
 	tx := m.db.BeginAll(0)
@@ -84,7 +85,7 @@ func (m *Member) lead(epoch uint64) {
 	m.writable = false
 	m.mu.Unlock()
 	if !still {
-		return // something has woken the director again
+		return // the change has already woken the director again
 	}
 	m.resume()
 	m.repl.SetQuiet(tx, true)
@@ -93,13 +94,13 @@ func (m *Member) lead(epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns.promoted++
-	m.ahead = difference{} // of the master before
+	m.ahead = difference{} // it was the lead of the previous master
 	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
 	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
 	m.wakeTail.Wake()
 }
 
-// followMaster makes the server a replica of the master at an address; "": of none.
+// followMaster makes the server a replica of the master at an address. With "" it follows no master.
 func (m *Member) followMaster(address string) {
 	host, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)
@@ -115,7 +116,8 @@ func (m *Member) followMaster(address string) {
 	m.mu.Unlock()
 }
 
-// open opens the gates as the node says. A replica's clients get READONLY.
+// open applies the node's gates: writes, reads, and whether the stream is quiet. Clients of a replica get READONLY
+// anyway.
 func (m *Member) open() {
 	m.mu.Lock()
 	g := m.node.Gates(m.opt.Now())

@@ -5,14 +5,15 @@
 //	a ticker ── Tick ─────────────────────▶│ Node   │─▶ proposals ─▶ control.Propose
 //	                                       └────────┘
 //
-// Member passes events to shard.Node, which has the rules, and does what comes out. It decides nothing by itself.
+// Member passes events to shard.Node, which has the rules, and carries out the node's output. It decides nothing by
+// itself.
 //
-// Order of locks: shards, Member.mu. Nothing that takes a shard is called with mu held: the director changes the role.
+// Order of locks: shards, then Member.mu. A call that locks a shard is never made with mu held.
 //
 // Invariants:
 //
-//   - Committed offsets are told to the log only while the server has the role of the epoch that they belong to.
-//   - A member acknowledges nothing that shard.Node does not know of: Acknowledge passes the end of the log first.
+//   - The log learns of a committed offset only while the server has the role of that offset's epoch.
+//   - A member acknowledges only offsets that shard.Node knows: Acknowledge passes the end of the log first.
 //
 // Start reading at Member.step.
 package group
@@ -37,29 +38,30 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// ticksInLease is the number of ticks, and of stamps of a master, in a lease.
+// ticksInLease is the number of ticks, and of a master's stamps, within one lease.
 const ticksInLease = 4
 
-// folder is the folder of a node in the directory of the data: it holds what the node must not forget.
+// folder is the subdirectory of --dir in which a node keeps its votes, its log and group.state.
 const folder = "group"
 
-// Options say how a node takes part. Group, Now, Dir, Random and Logger are required.
+// Options configure a node. Group, Now, Dir, Random and Logger are required.
 type Options struct {
 	Group   *settings.Settings
-	Now     func() time.Duration // a monotonic clock, from any origin, which also counts while the machine sleeps
-	Dir     string               // of the data
+	Now     func() time.Duration // monotonic time since any origin; it must advance while the machine sleeps
+	Dir     string               // the server's data directory (--dir)
 	Random  func() uint64
 	Logger  *slog.Logger
-	Clients string   // where the node serves clients, host:port; "" for a witness
-	Bind    []string // the directive bind: addresses of the group's port and of sentinel-port
-	// Password and Protected are the directives requirepass and protected-mode of a witness. A server has its users.
+	Clients string   // the address at which the node serves clients, host:port; "" for a witness
+	Bind    []string // the directive bind: the addresses at which the group's port and sentinel-port listen
+	// Password and Protected are the directives requirepass and protected-mode of a witness. A server authenticates
+	// its users instead.
 	Password       string
 	Protected      bool
-	Server, Client *tls.Config // of the group's port; nil: no TLS
-	Version        string      // of Redis, for clients of Sentinel's protocol
+	Server, Client *tls.Config // for the group's port; nil: no TLS
+	Version        string      // the Redis version that Sentinel clients are told
 }
 
-// Member is a server's part in its group: instance.Group.
+// Member is a server's membership in its group. It implements instance.Group.
 type Member struct {
 	opt  Options
 	log  *oplog.Log
@@ -67,67 +69,67 @@ type Member struct {
 	db   *engine.DB
 	repl *replication.Node
 	part *part  // nil before Begin
-	keys uint64 // how many there were at Begin
+	keys uint64 // the number of keys at Begin
 
 	clock       *engineClock // nil in tests without an engine
-	clockTooFar bool         // its shift would be too great; of the director
-	timed       uint64       // the epoch whose master's time it has taken over; of the director
+	clockTooFar bool         // the master's time was too far off to take over; the director's own
+	timed       uint64       // the epoch whose master's time was taken over; the director's own
 
 	ctx         context.Context
 	cancel      context.CancelFunc
 	done        sync.WaitGroup
-	wake        oplog.Signal // the director looks
+	wake        oplog.Signal // wakes the director
 	proposals   chan directory.Command
-	wakeTail    oplog.Signal // tail looks
-	steppedDown oplog.Signal // the server is no longer the master
-	filesSynced oplog.Signal // the files hold more
+	wakeTail    oplog.Signal // wakes tail
+	steppedDown oplog.Signal // signalled when the server stops being the master
+	filesSynced oplog.Signal // signalled when the files hold more of the log
 	leaves      atomic.Bool  // this server is about to stop
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the fields below
 	node          *shard.Node
-	passed        shard.Appended // the newest that node knows
-	mustPass      bool           // it is to be passed again
+	passed        shard.Appended // the newest end of the log that was passed to node
+	mustPass      bool           // pass the end of the log again even if it has not changed
 	replicas      map[*replication.Replica]*peerLink
 	byLink        map[shard.Link]*replication.Replica
-	newest        shard.Link // of links to replicas: even numbers; those to masters are odd
+	newest        shard.Link // the newest link to a replica. Links to replicas have even numbers, links to masters odd ones
 	upstream      upstream
 	role          role
 	writable      bool
 	leased        bool
-	awaitsSync    bool                       // the log will wake filesSynced
-	ahead         difference                 // of the master's engine
-	warnedTerms   map[directory.NodeID]terms // what the log has said of the directives of members
-	warnedMinSync bool                       // the log has compared min-sync-replicas
+	awaitsSync    bool                       // filesSynced is registered with the log
+	ahead         difference                 // the lead of the master's engine time
+	warnedTerms   map[directory.NodeID]terms // the directives of members that were last compared with this node's
+	warnedMinSync bool                       // min-sync-replicas has been compared with the directory's
 	turns         turns
 }
 
-// turns count how often this server has become the master, and has ended being it.
+// turns count the times at which this server became the master or ceased to be the master.
 type turns struct {
 	promoted, handedOver, replaced int64
-	handing                        bool // it hands the group over
+	handing                        bool // a hand-over is in progress
 }
 
 // upstream is the link to the master.
 type upstream struct {
-	number uint64     // replication's number of it
-	link   shard.Link // node's; 0 if node has closed it
-	epoch  uint64     // of the master, as its stream is named
-	ack    shard.Ack  // the newest that node wants to send
+	number uint64     // replication's number of the link
+	link   shard.Link // the node's number of the link; 0 if the node has closed it
+	epoch  uint64     // the master's epoch, from the name of its stream
+	ack    shard.Ack  // the newest acknowledgement that the node wants to send
 }
 
 // peerLink is a link to a replica that is a member.
 type peerLink struct {
 	link  shard.Link
 	from  directory.Member
-	epoch uint64 // of this master, when it connected
+	epoch uint64 // this master's epoch when the replica connected
 }
 
-// role is the role of the server, which the director gives it.
+// role is the role that the director has given the server.
 type role struct {
-	epoch   uint64 // it is the master of it; 0: a replica
-	term    uint64 // of the log
-	end     int64  // of the log when it became master
-	follows string // of a replica: where its master serves clients; "": it follows none
+	epoch   uint64 // the epoch of which it is the master; 0: a replica
+	term    uint64 // the log's term
+	end     int64  // the end of the log when the server became the master
+	follows string // for a replica: the address at which its master serves clients; "": it follows none
 }
 
 // New returns a member. The instance calls the other methods.
@@ -175,8 +177,8 @@ func (m *Member) Begin() error {
 // stateFile is the file of shard.Saved in the folder of a node.
 const stateFile = "group.state"
 
-// register returns the node's Register. At level disk the node keeps its incarnation, and with it its place in the in-sync set, if its
-// file says so and the append-only files were loaded to the end.
+// register returns the node's Register command. At level disk the node keeps its incarnation, and so its place in the
+// in-sync set, if group.state says so and the append-only files were loaded to the end.
 func (m *Member) register() directory.Command {
 	o := m.opt
 	file, err := disk.OS().ReadFile(filepath.Join(o.Dir, folder, stateFile))
@@ -189,11 +191,11 @@ func (m *Member) register() directory.Command {
 	return c
 }
 
-// save writes the file, before the node does anything else. If that fails, the file that is there names an older incarnation, or this
-// one, and what it says of it is still true.
+// save writes group.state before the node does anything else. If that fails, the old file stays. It names this
+// incarnation or an older one, and what it proves is still true.
 func (m *Member) save(self directory.Member) {
 	if m.opt.Group.Level != directory.Disk {
-		return // it proves nothing
+		return // at level memory the file proves nothing
 	}
 	s := shard.Saved{Member: self, Always: true}
 	if err := disk.WriteFile(disk.OS(), filepath.Join(m.opt.Dir, folder, stateFile), s.Bytes()); err != nil {
@@ -201,8 +203,8 @@ func (m *Member) save(self directory.Member) {
 	}
 }
 
-// syncedTo returns up to where the files hold the stream. Where a full synchronisation has replaced the data, they hold none of it until
-// they are written again. At level memory nothing depends on it.
+// syncedTo returns the offset up to which the files hold the stream. It is 0 between a full synchronisation and the
+// rewrite that puts the new data into the files. At level memory nothing depends on it.
 func (m *Member) syncedTo() uint64 {
 	if m.opt.Group.Level == directory.Disk && !m.svc.Keeper().AppendOnly() {
 		return 0
@@ -210,7 +212,7 @@ func (m *Member) syncedTo() uint64 {
 	return uint64(m.log.Synced())
 }
 
-// count returns the number of keys.
+// count returns the number of keys in all databases. It locks all shards.
 func (m *Member) count() (n uint64) {
 	tx := m.db.BeginAll(0)
 	defer tx.Commit()
@@ -234,7 +236,7 @@ func (m *Member) Close() error {
 	return err
 }
 
-// step passes an event to the node, after the end of the log, and does what comes out. mu is held.
+// step passes the end of the log and then an event to the node, and carries out the node's output. mu is held.
 func (m *Member) step(e shard.Event) {
 	now := m.opt.Now()
 	if at := (shard.Appended{End: uint64(m.log.End()), Synced: m.syncedTo()}); at != m.passed || m.mustPass {
@@ -250,9 +252,9 @@ func (m *Member) execute(out shard.Output) {
 	for _, id := range out.Close {
 		if id == m.upstream.link && id != 0 {
 			m.upstream.link = 0
-			m.repl.Disconnect("the group wants another link")
+			m.repl.Disconnect("the group has closed the link to its master")
 		} else if f := m.byLink[id]; f != nil {
-			f.Drop("the group wants another link of this member, or another master")
+			f.Drop("the group has closed the link of this member: it has a newer link, or the group another master")
 		}
 	}
 	if out.Ack != nil {
@@ -260,14 +262,15 @@ func (m *Member) execute(out shard.Output) {
 	}
 	if out.Propose != nil {
 		select {
-		case <-m.proposals: // the one before has not been sent
+		case <-m.proposals: // replaces the previous proposal, which was not sent yet
 		default:
 		}
 		m.proposals <- *out.Propose
 	}
 }
 
-// settle tells the log what is committed, and the director of what has changed.
+// settle tells the log the committed offset, and wakes the director if the gates or the role differ from the
+// server's.
 func (m *Member) settle(now shard.Time) {
 	g := m.node.Gates(now)
 	if g.Epoch != 0 && g.Epoch == m.role.epoch {
@@ -282,7 +285,7 @@ func (m *Member) settle(now shard.Time) {
 	}
 }
 
-// lease reports whether reads may be answered. mu is held.
+// lease reports whether the server may answer reads. mu is held.
 func (m *Member) lease(g shard.Gates) bool {
 	return g.Serving && g.Epoch == m.role.epoch && (g.Lease || m.opt.Group.StaleOK) && g.Committed >= max(g.Floor, uint64(m.role.end))
 }
@@ -306,8 +309,8 @@ func (m *Member) Info(put func(name string, value any)) {
 	}
 }
 
-// report returns the Report of the next heartbeat. A node that was promoted and could not become the master, because something holds
-// its shards, is not the master, and is replaced.
+// report returns the content of the next heartbeat. It names the server as the master only once the server has that
+// role. So a promoted node that cannot take its shards, because something holds them, is replaced.
 func (m *Member) report() shard.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -320,7 +323,7 @@ func (m *Member) report() shard.Report {
 	return r
 }
 
-// heartbeat takes the heartbeat of another node. That of the master tells the time.
+// heartbeat handles the heartbeat of another node. Only the master's is used: it carries the engine's time.
 func (m *Member) heartbeat(r shard.Report) {
 	if m.clock == nil {
 		return
@@ -334,7 +337,7 @@ func (m *Member) heartbeat(r shard.Report) {
 	}
 }
 
-// registered takes the answer to the Register.
+// registered handles the directory's answer to the node's Register.
 func (m *Member) registered(self directory.Member, all []directory.Shard) {
 	m.save(self)
 	m.mu.Lock()
@@ -348,7 +351,7 @@ func (m *Member) registered(self directory.Member, all []directory.Shard) {
 	m.wake.Wake()
 }
 
-// applied takes states of the directory.
+// applied passes new states of the directory to the node, and drops the links of removed members.
 func (m *Member) applied(all []directory.Shard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -369,19 +372,19 @@ func (m *Member) applied(all []directory.Shard) {
 	m.wakeTail.Wake()
 }
 
-// compare says once if min-sync-replicas of this node is different from the number that the directory keeps. mu is held.
+// compare logs once if this node's min-sync-replicas differs from the group's. mu is held.
 func (m *Member) compare(s directory.Shard) {
 	if s.Epoch == 0 || m.warnedMinSync {
 		return
 	}
 	m.warnedMinSync = true
 	if k := m.opt.Group.K; s.K != k {
-		m.opt.Logger.Warn("min-sync-replicas of this node is not the group's, and counts at the group's first start alone", "this node", k,
+		m.opt.Logger.Warn("min-sync-replicas of this node differs from the group's, and has no effect", "this node", k,
 			"group", s.K)
 	}
 }
 
-// peers returns the nodes of the group, as their heartbeats describe them; none before Begin.
+// peers returns the nodes of the group as their heartbeats describe them, or nil before Begin.
 func (m *Member) peers() []control.Peer {
 	p, err := m.begun()
 	if err != nil {

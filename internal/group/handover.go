@@ -15,12 +15,13 @@ var (
 	errKeeps     = errors.New("this node cannot hand the group over")
 )
 
-// handOver begins to make another member the master. After errKeeps, the directory may be asked to promote it.
+// handOver begins a hand-over to another member. If it returns errKeeps, the caller may ask the directory to promote
+// the member instead.
 func (m *Member) handOver(to directory.NodeID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.role.epoch == 0 || m.part.control.Leader() == 0: // without a leader it would refuse writes until there is one
+	case m.role.epoch == 0 || m.part.control.Leader() == 0: // without a leader, writes would be refused until there is one
 		return errKeeps
 	case m.handsOver():
 		return errHandsOver
@@ -35,9 +36,10 @@ func (m *Member) handOver(to directory.NodeID) error {
 // handsOver reports whether the master hands the group over. mu is held.
 func (m *Member) handsOver() bool { return m.node.Status(m.opt.Now()).State == shard.HandingOver }
 
-// Leave implements session.Member: a master that is about to stop hands the group over, and waits until another node is the master. It
-// gives up after group-timeout, and where no other node could be. A member tells its master that it is about to stop, so that writes do
-// not wait for it until it has been silent for sync-lag.
+// Leave implements session.Member. A master that is about to stop hands the group over, and waits until another node
+// is the master, for group-timeout at most; it does not wait if no other node can be the master. A replica tells its
+// master that it is about to stop. The master then takes it out of the in-sync set at once, and writes do not wait
+// for sync-lag.
 func (m *Member) Leave(ctx context.Context) (stay func()) {
 	look := time.NewTicker(m.opt.Group.Lease / ticksInLease)
 	defer look.Stop()
@@ -54,7 +56,8 @@ func (m *Member) status() (s shard.Status, leads bool) {
 	return m.node.Status(m.opt.Now()), m.role.epoch != 0
 }
 
-// withdraw waits until this node is no longer in sync. It gives up after sync-lag, and where the master could not do without it.
+// withdraw waits until this node is out of the in-sync set, for sync-lag at most. It returns at once if the set would
+// become too small without it.
 func (m *Member) withdraw(ctx context.Context, look <-chan time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Lag)
 	defer cancel()
@@ -72,7 +75,7 @@ func (m *Member) withdraw(ctx context.Context, look <-chan time.Time) {
 	}
 }
 
-// handOverAndWait hands the group over if this node is the master, and waits for that.
+// handOverAndWait hands the group over if this node is the master, and waits until it no longer is.
 func (m *Member) handOverAndWait(ctx context.Context, look <-chan time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Timeout)
 	defer cancel()
@@ -92,7 +95,7 @@ func (m *Member) handOverAndWait(ctx context.Context, look <-chan time.Time) {
 	}
 }
 
-// successor returns the member in sync that has the most, 0 if none is linked.
+// successor returns the linked member in sync that lacks the fewest bytes, or 0 if there is none.
 func successor(s shard.Status) (to directory.NodeID) {
 	least := uint64(0)
 	for _, p := range s.Members {

@@ -12,7 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
-// This file is what links tell the node: replication.LinkEvents. The texts that members say to each other are
+// This file implements replication.LinkEvents: it translates events of links for the node. Members exchange these
+// texts:
 //
 //	greeting           group-name/node/incarnation/epoch/level/lease/seal
 //	stamp              epoch/sent/lease/released
@@ -20,8 +21,8 @@ import (
 
 // Errors of links.
 var (
-	errNoMember = errors.New("this node is not registered in its group yet, or is the master")
-	errRefused  = errors.New("the group refuses the link: this node is not the master, or the member has restarted since")
+	errNoMember = errors.New("this node cannot follow a master: it is not registered in its group yet, or is the master itself")
+	errRefused  = errors.New("the group refuses the link: this node is not the master, or the member has a newer incarnation")
 	errRemoved  = errors.New("an operator has removed this member from the group")
 	errOldEpoch = errors.New("the master was replaced in its group")
 )
@@ -89,7 +90,7 @@ func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
 		return "", false
 	}
 	m.upstream.ack = shard.Ack{}
-	m.mustPass = true // so that the node says what it acknowledges
+	m.mustPass = true // makes the node return its acknowledgement
 	m.step(shard.Tick{})
 	if m.upstream.ack.Epoch == 0 {
 		return "", false
@@ -119,7 +120,8 @@ func (m *Member) Fits(greeting string) error {
 	return err
 }
 
-// fitting returns the greeting of a member that may join as far as its directives and the operators are concerned. mu is held.
+// fitting parses a greeting, and returns an error if the member may not join because of its directives or because an
+// operator removed it. mu is held.
 func (m *Member) fitting(greeting string) (g shard.Greeted, err error) {
 	g, has, err := m.parseGreeting(greeting)
 	switch {
@@ -162,7 +164,8 @@ func (m *Member) Greeted(f *replication.Replica, greeting string) error {
 	return nil
 }
 
-// removed reports whether an operator has removed a node. The directory would refuse each Expand of it. mu is held.
+// removed reports whether an operator has removed a node from the group. The directory refuses each Expand of such a
+// node. mu is held.
 func (m *Member) removed(id directory.NodeID) bool {
 	return m.part != nil && m.part.control.Removed(id)
 }
@@ -175,7 +178,7 @@ func (m *Member) forget(f *replication.Replica) {
 	}
 }
 
-// terms are directives of a member on which its master's promise depends.
+// terms are the directives of a member on which the master's promise to clients depends.
 type terms struct {
 	level directory.SyncLevel
 	lease time.Duration
@@ -185,9 +188,10 @@ func (t terms) String() string {
 	return fmt.Sprintf("sync-level %s and sync-lease %v", [...]string{"memory", "disk"}[t.level], t.lease)
 }
 
-// checkTerms returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
-// raised on one node after another. A lease that is shorter is refused where one of the two is at level disk: the member promises for the
-// longer of the two, but a node at that level that restarts, and keeps its place, counts a promise of its own. mu is held.
+// checkTerms returns an error if a member's directives promise less than this master counts on. They may promise
+// more, so that an operator can raise a directive on one node after another. A shorter lease is refused only if one
+// of the two nodes is at level disk. While it runs, a member promises for the longer of the two leases; but a node at
+// level disk keeps its place through a restart, and then counts a promise of its own lease. mu is held.
 func (m *Member) checkTerms(node directory.NodeID, has terms) error {
 	own := terms{m.opt.Group.Level, m.opt.Group.Lease}
 	var err error
@@ -195,7 +199,7 @@ func (m *Member) checkTerms(node directory.NodeID, has terms) error {
 		err = fmt.Errorf("node %d has %v, which is less than its master's %v: want the same on all nodes", node, has, own)
 	}
 	if m.warnedTerms[node] != has && has != own {
-		m.opt.Logger.Warn("a member has other directives than this master", "node", node, "member", has.String(), "master", own.String(),
+		m.opt.Logger.Warn("a member's directives differ from this master's", "node", node, "member", has.String(), "master", own.String(),
 			"refused", err != nil)
 	}
 	m.warnedTerms[node] = has
@@ -205,12 +209,12 @@ func (m *Member) checkTerms(node directory.NodeID, has terms) error {
 func (m *Member) parseGreeting(text string) (g shard.Greeted, has terms, err error) {
 	f := strings.Split(text, "/")
 	seal := f[len(f)-1]
-	text = strings.Join(f[:min(len(f)-1, 6)], "/") // without the seal, with which a reader of the error could greet
+	text = strings.Join(f[:min(len(f)-1, 6)], "/") // without the seal, which would let a reader of the error greet as a member
 	if len(f) != 7 || f[0] != m.opt.Group.Name {
-		return g, has, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
+		return g, has, fmt.Errorf("a member of another group greets with %q; want a member of %s", text, m.opt.Group.Name)
 	}
 	if !m.sealed("greeting", text, seal) {
-		return g, has, fmt.Errorf("a client greets with %q and does not know masterauth: want the same one on all nodes of the group", text)
+		return g, has, fmt.Errorf("the greeting %q has a wrong seal: masterauth must be the same on all nodes of the group", text)
 	}
 	var n [5]uint64
 	for i := range n {
@@ -219,13 +223,13 @@ func (m *Member) parseGreeting(text string) (g shard.Greeted, has terms, err err
 		}
 	}
 	if n[3] > uint64(directory.Disk) {
-		return g, has, fmt.Errorf("a member greets with %q, of a sync-level that this version does not know", text)
+		return g, has, fmt.Errorf("a member greets with %q, whose sync-level this version does not know; want 0 (memory) or 1 (disk)", text)
 	}
 	g = shard.Greeted{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}
 	return g, terms{directory.SyncLevel(n[3]), time.Duration(n[4])}, nil
 }
 
-// leaves ends the acknowledgements of a member that is about to stop.
+// leaves is the suffix of the acknowledgements of a member that is about to stop.
 const leaves = "/leaves"
 
 // Acked implements replication.Acks.
@@ -238,7 +242,7 @@ func (m *Member) Acked(a replication.Ack) {
 	defer m.mu.Unlock()
 	if l := m.replicas[a.Replica]; l != nil && ok && err == nil && err2 == nil {
 		if going {
-			m.step(shard.Leaving{Member: l.from}) // before its acknowledgement, which may let it join
+			m.step(shard.Leaving{Member: l.from}) // before the acknowledgement, which may let the member join
 		}
 		ack := shard.Ack{From: l.from, Epoch: l.epoch, Offset: to, Sent: shard.Time(at)}
 		m.step(shard.Acked{Link: l.link, Ack: ack})

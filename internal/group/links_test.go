@@ -57,7 +57,7 @@ func TestAMemberSaysThatItLeavesUntilItStays(t *testing.T) {
 		Random: func() uint64 { return 1 }})
 	m.log = oplog.New(0)
 	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{{ID: 1, Epoch: 1, Version: 1,
-		Master: directory.Member{Node: 1, Incarnation: 1}}}) // it is not in sync: no master would wait for it
+		Master: directory.Member{Node: 1, Incarnation: 1}}}) // it is not in sync, so no master waits for it
 	if _, err := m.Connected(1); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAMemberSaysThatItLeavesUntilItStays(t *testing.T) {
 	says := func(want string) {
 		t.Helper()
 		if got, ok := m.Acknowledge(1); !ok || got != want {
-			t.Errorf("it acknowledges %q, %v, want %q", got, ok, want)
+			t.Errorf("the member acknowledges %q, %v, want %q", got, ok, want)
 		}
 	}
 	says("0/0")
@@ -94,7 +94,7 @@ func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
 	}
 }
 
-// A server outside of the group may answer at the address of a member.
+// A server outside of the group may answer at a member's address.
 func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 	m := New(Options{Group: &settings.Settings{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
 		Random: func() uint64 { return 1 }})
@@ -106,15 +106,15 @@ func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 	}
 	for _, full := range []bool{false, true} {
 		if err := m.Answered(1, replication.NewID(), full); err == nil || m.node.Epoch() != 1 {
-			t.Errorf("it follows: %v, and knows epoch %d", err, m.node.Epoch())
+			t.Errorf("the member follows: %v, and knows epoch %d", err, m.node.Epoch())
 		}
 	}
 	if err := m.Answered(1, m.nameOf(1), true); err != nil {
-		t.Errorf("its master: %v", err)
+		t.Errorf("the member's master: %v", err)
 	}
 }
 
-// A node that was promoted, and has not become the master because something holds its shards, is replaced as a silent one is.
+// A promoted node that cannot become the master, because something holds its shards, is replaced like a silent one.
 func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
 	m.log = oplog.New(0)
@@ -125,7 +125,7 @@ func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 		t.Fatalf("the node is the master of epoch %d", got)
 	}
 	if r := m.report(); r.Master != 0 || r.From != self {
-		t.Errorf("it says %+v", r)
+		t.Errorf("the heartbeat is %+v", r)
 	}
 	m.role.epoch = 1
 	if r := m.report(); r.Master != 1 {
@@ -156,7 +156,8 @@ func TestAGreetingIsOfTheSameGroup(t *testing.T) {
 	}
 }
 
-// A member may promise more than its master counts on, as while a directive is raised on one node after another, and never less.
+// A member may promise more than its master counts on, as while an operator raises a directive on one node after
+// another, but not less.
 func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -176,13 +177,13 @@ func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
 		var said bytes.Buffer
 		m := New(Options{Group: &settings.Settings{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
-		for range 3 { // each link
+		for range 3 { // one for each link
 			err := m.checkTerms(2, c.member)
 			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
-		if n := strings.Count(said.String(), "has other directives"); n != c.warnings {
+		if n := strings.Count(said.String(), "directives differ"); n != c.warnings {
 			t.Errorf("%s: %d warnings, want %d:\n%s", c.name, n, c.warnings, &said)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// The goroutines of a member beside the director: each belongs to Begin, and Close waits for it.
+// The goroutines of a member beside the director. Begin starts them, and Close waits for them.
 
-// propose takes proposals to the directory. Their answers are states, too.
+// propose sends proposals to the directory, and applies the states in its answers.
 func (m *Member) propose() {
 	for {
 		select {
@@ -21,7 +21,7 @@ func (m *Member) propose() {
 			a, err := m.part.control.Propose(ctx, c)
 			cancel()
 			if err != nil {
-				m.opt.Logger.Info("a change of the group's directory has no answer", "error", err)
+				m.opt.Logger.Info("a proposal to the group's directory got no answer", "error", err)
 				continue
 			}
 			m.applied(a.Shards)
@@ -29,7 +29,7 @@ func (m *Member) propose() {
 	}
 }
 
-// tick passes the time to the node, and stamps the stream of a master.
+// tick passes the time to the node, and stamps a master's stream, ticksInLease times per lease.
 func (m *Member) tick() {
 	t := time.NewTicker(m.opt.Group.Lease / ticksInLease)
 	defer t.Stop()
@@ -48,21 +48,21 @@ func (m *Member) tick() {
 		m.mu.Lock()
 		m.step(shard.Tick{})
 		if m.turns.handing && m.node.Gates(m.opt.Now()).Epoch == m.role.epoch {
-			m.turns.handing = m.handsOver() // it may have failed
+			m.turns.handing = m.handsOver() // the hand-over may have failed
 		}
 		leads, stamp := m.role.epoch, m.node.Stamp(m.opt.Now())
 		m.mu.Unlock()
-		m.wake.Wake() // an address may be known now
+		m.wake.Wake() // the address of a master may be known now
 		if leads != 0 {
 			m.repl.Stamp(stampText(leads, stamp))
 		}
 		if n%ticksInLease == 0 {
-			m.log.Alarm() // replies that wait look at how long they have waited
+			m.log.Alarm() // wakes replies that wait, so that they check their timeout
 		}
 	}
 }
 
-// tail commits what a master writes that is alone in the in-sync set: nothing is acknowledged then.
+// tail commits a master's writes while the master is the only member in sync: no acknowledgement would commit them.
 func (m *Member) tail() {
 	for {
 		if m.isAlone() {
@@ -94,11 +94,11 @@ func (m *Member) follow() {
 		m.mu.Lock()
 		m.step(shard.Tick{})
 		m.mu.Unlock()
-		for b := r.Next(); b != nil; b = r.Next() { // the bytes are of no interest
+		for b := r.Next(); b != nil; b = r.Next() { // only the growth counts, not the bytes
 			continue
 		}
 		ctx, cancel := context.WithTimeout(m.ctx, m.opt.Group.Lease)
-		_ = r.Wait(ctx) // it may be over because the master is no longer alone
+		_ = r.Wait(ctx) // an error or a timeout ends the loop if the master is no longer alone
 		cancel()
 	}
 }

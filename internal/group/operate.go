@@ -13,15 +13,18 @@ import (
 	"github.com/ebbdb/ebb/internal/group/sentinel"
 )
 
-// What operators ask of a group, by the command GROUP at a server and by Sentinel's protocol at any node. Each of them is a command of the
-// directory, which refuses what would lose an acknowledged write; RECOVER alone may lose some, and says so.
+// Operators change a group by the command GROUP at a server, or by Sentinel's protocol at any node. Each change is a
+// command of the directory, which refuses any that would lose an acknowledged write. Only RECOVER may lose some, and
+// logs it.
 
-// maxTries is the number of proposals of a change if the shard changes meanwhile: it changes at failures and joins.
+// maxTries bounds the proposals of one change. A proposal fails if the shard changes meanwhile, which it does at
+// failures and joins.
 const maxTries = 5
 
 var errNotBegun = errors.New("the group has not begun yet: its first start needs all nodes")
 
-// change proposes a command about the shard. command returns it for a state of the shard, or why it makes no sense there.
+// change proposes a command about the shard. command returns the command for a state of the shard, or an error if
+// that state rules it out. If the state has changed meanwhile, change asks command again, maxTries times in all.
 func (p *part) change(ctx context.Context, command func(directory.Shard) (directory.Command, error)) error {
 	s := p.shard()
 	for range maxTries {
@@ -49,7 +52,7 @@ func (p *part) change(ctx context.Context, command func(directory.Shard) (direct
 	return directory.Stale
 }
 
-// failover begins to promote another member.
+// failover begins to promote some other member in sync.
 func (p *part) failover(ctx context.Context) error {
 	s := p.shard()
 	for _, peer := range p.control.Peers() {
@@ -64,7 +67,8 @@ func (p *part) failover(ctx context.Context) error {
 	return sentinel.ErrNoReplica
 }
 
-// promote begins to make a member the master: by a hand-over if this node is the master, else at once. Neither loses anything.
+// promote begins to make a member the master: by a hand-over if this node is the master, otherwise by the directory
+// at once. Neither loses acknowledged writes.
 func (p *part) promote(ctx context.Context, to directory.NodeID) error {
 	check := func(s directory.Shard) (directory.Command, error) {
 		switch _, in := s.Member(to); {
@@ -93,16 +97,16 @@ func (p *part) setK(ctx context.Context, k int) error {
 	})
 }
 
-// remove removes a node for ever. It must have ended: one that runs would go on as if it belonged to the group.
+// remove removes a node for ever. The node must have ended: a running one would go on as if it belonged to the group.
 func (p *part) remove(ctx context.Context, id directory.NodeID) error {
 	if p.shard().ID == 0 {
-		return errNotBegun // it would never begin
+		return errNotBegun // a group that lacks a node would never begin
 	}
 	return p.propose(ctx, directory.Command{Kind: directory.RemoveNode, Node: id})
 }
 
-// recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
-// no node in sync any longer. which says which node is meant, as what says.
+// recover makes a node the master that is not in sync. Acknowledged writes that the node lacks are lost. It is for a
+// group that has no node in sync any longer. which selects the node, and what describes it in errors.
 func (p *part) recover(ctx context.Context, which func(control.Peer) bool, what string) error {
 	peers := p.control.Peers()
 	i := slices.IndexFunc(peers, func(peer control.Peer) bool { return !peer.Silent && which(peer) })
@@ -119,12 +123,12 @@ func (p *part) recover(ctx context.Context, which func(control.Peer) bool, what 
 	return err
 }
 
-// recoverAt is recover for a node by the address at which it serves clients.
+// recoverAt calls recover for the node that serves clients at an address.
 func (p *part) recoverAt(ctx context.Context, address string) error {
 	return p.recover(ctx, func(peer control.Peer) bool { return peer.Clients == address }, "a node that serves clients at "+address)
 }
 
-// status calls put for lines about all nodes, as this node has heard of them.
+// status calls put with one line for each node, from the directory and the node's heartbeats.
 func (p *part) status(put func(name string, value any)) {
 	nodes := map[directory.NodeID]directory.Node{}
 	for _, n := range p.control.Nodes() {
@@ -154,7 +158,7 @@ func bit(on bool) int {
 	return 0
 }
 
-// begun returns the node's part in the group, or an error before the data is loaded.
+// begun returns the node's part in the group. It returns an error until the data is loaded.
 func (m *Member) begun() (*part, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +168,7 @@ func (m *Member) begun() (*part, error) {
 	return m.part, nil
 }
 
-// operate runs something that an operator asks for, within a limit: a call of the leader, which may be another one each time.
+// operate runs an operator's request with a limit of twice group-timeout, in which the group may elect a new leader.
 func (m *Member) operate(ctx context.Context, run func(context.Context, *part) error) error {
 	p, err := m.begun()
 	if err != nil {

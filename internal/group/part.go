@@ -23,14 +23,15 @@ import (
 	"github.com/ebbdb/ebb/internal/system"
 )
 
-// part is the side of a node that a server and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
+// part is the half of a node that servers and witnesses share: a vote, heartbeats, and Sentinel's protocol.
 type part struct {
 	opt      Options
 	control  *control.Control
 	sentinel *sentinel.Service
 	unlock   func() error
-	handOver func(to directory.NodeID) error // nil: there is no server
-	// registered: the directory has answered this process. Before, its state may be an old one: an operator may have removed the node.
+	handOver func(to directory.NodeID) error // nil for a witness
+	// registered is set when the directory has answered this process. Until then its state may be old: an operator
+	// may have removed the node.
 	registered atomic.Bool
 }
 
@@ -38,14 +39,14 @@ type partOptions struct {
 	data       bool
 	register   directory.Command
 	report     func() shard.Report
-	heartbeat  func(shard.Report) // nil: nothing listens
+	heartbeat  func(shard.Report) // nil: heartbeats are not reported
 	registered func(directory.Member, []directory.Shard)
 	applied    func([]directory.Shard)
-	failover   func(to directory.NodeID) error // begins a hand-over if this node is the master: part.handOver
+	failover   func(to directory.NodeID) error // begins a hand-over if this node is the master; becomes part.handOver
 	access     sentinel.Access
 }
 
-// open begins to take part.
+// open starts a node's part. The caller closes it.
 func open(o Options, with partOptions) (*part, error) {
 	dir, unlock, err := lockFolder(o.Dir)
 	if err != nil {
@@ -59,7 +60,7 @@ func open(o Options, with partOptions) (*part, error) {
 	}
 	own, err := listen.At(at, port)
 	if err != nil {
-		return fail(fmt.Errorf("the group's port: %w", err))
+		return fail(fmt.Errorf("cannot open the group's port: %w", err))
 	}
 	registered := func(self directory.Member, all []directory.Shard) {
 		p.registered.Store(true)
@@ -79,14 +80,14 @@ func open(o Options, with partOptions) (*part, error) {
 	}
 	all, err := listen.At(o.Bind, o.Group.Sentinel)
 	if err != nil {
-		return fail(fmt.Errorf("sentinel-port: %w", err))
+		return fail(fmt.Errorf("cannot open sentinel-port: %w", err))
 	}
 	p.sentinel = sentinel.Serve(sentinel.Options{Listeners: all, View: p.view, Access: with.access, Failover: p.failover, Recover: p.recoverAt,
 		Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
 	return p, nil
 }
 
-// lockFolder makes the folder of a node, and locks it.
+// lockFolder creates and locks the folder of a node, so that no second process uses it.
 func lockFolder(dir string) (path string, unlock func() error, err error) {
 	path = filepath.Join(dir, folder)
 	fs := disk.OS()
@@ -95,13 +96,13 @@ func lockFolder(dir string) (path string, unlock func() error, err error) {
 	}
 	l, err := fs.Lock(path)
 	if err != nil {
-		return "", nil, fmt.Errorf("another node of a group uses the directory %s (--dir gives each its own): %w", path, err)
+		return "", nil, fmt.Errorf("another node uses the directory %s; want a --dir of its own for each node: %w", path, err)
 	}
 	return path, l.Close, nil
 }
 
-// listensAt returns where the group's port is open if others reach the node at an address: at the addresses of bind, or on loopback if the
-// address is there.
+// listensAt returns the addresses and the port at which the group's port listens, for a node that others reach at
+// address: the addresses of bind, or loopback if address is a loopback address.
 func listensAt(bind []string, address string) (at []string, port int, err error) {
 	host, text, _ := net.SplitHostPort(address)
 	port, _ = strconv.Atoi(text) // settings has checked it
@@ -109,7 +110,7 @@ func listensAt(bind []string, address string) (at []string, port int, err error)
 		return []string{host}, port, nil
 	}
 	if !slices.ContainsFunc(bind, func(b string) bool { return !system.LoopbackHost(strings.TrimPrefix(b, "-")) }) {
-		return nil, 0, fmt.Errorf("other nodes reach this one at %s, where bind %q does not listen: want that address in bind, or *", address,
+		return nil, 0, fmt.Errorf("other nodes reach this one at %s, but bind %q has only loopback: want that address, or *", address,
 			strings.Join(bind, " "))
 	}
 	return bind, port, nil
@@ -118,7 +119,7 @@ func listensAt(bind []string, address string) (at []string, port int, err error)
 func (p *part) close() error {
 	var err error
 	if p.control != nil {
-		err = p.control.Close() // first: what clients of Sentinel's protocol have asked for ends with it
+		err = p.control.Close() // first, because it ends the requests of clients of Sentinel's protocol
 	}
 	if p.sentinel != nil {
 		err = errors.Join(err, p.sentinel.Close())
@@ -126,11 +127,12 @@ func (p *part) close() error {
 	return errors.Join(err, p.unlock())
 }
 
-// view returns the state of the group for clients of Sentinel's protocol: none before the directory has answered this process.
+// view returns the state of the group for Sentinel clients. It names no server before the directory has answered this
+// process.
 func (p *part) view() sentinel.View {
 	g := p.opt.Group
 	voters := len(p.control.Voters())
-	if voters == 0 { // none is known yet
+	if voters == 0 { // the voters are not known yet
 		voters = len(g.Nodes)
 	}
 	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: voters/2 + 1, DownAfter: g.Timeout}
@@ -167,13 +169,14 @@ func (p *part) view() sentinel.View {
 	return v
 }
 
-// hostOf returns the host of a node of the list.
+// hostOf returns the host of a node's address.
 func hostOf(n settings.Node) string {
 	host, _, _ := net.SplitHostPort(n.Address) // settings has checked it
 	return host
 }
 
-// shard returns the newest state of the group's only shard that the node has seen; the zero Shard before there is one.
+// shard returns the newest state of the group's only shard that this node has seen, or the zero Shard before the
+// group has begun.
 func (p *part) shard() (s directory.Shard) {
 	for _, one := range p.control.Shards() {
 		s = one
@@ -181,7 +184,7 @@ func (p *part) shard() (s directory.Shard) {
 	return s
 }
 
-// propose takes a command to the directory. A refusal is an error.
+// propose sends a command to the directory. It returns a refusal as an error.
 func (p *part) propose(ctx context.Context, c directory.Command) error {
 	a, err := p.control.Propose(ctx, c)
 	if err == nil && a.Refused != 0 {
@@ -190,22 +193,23 @@ func (p *part) propose(ctx context.Context, c directory.Command) error {
 	return err
 }
 
-// id returns 40 digits that name something of the group.
+// id returns an identifier of 40 hex digits, as Sentinel's protocol has for servers, derived from the group's name
+// and what.
 func (p *part) id(what string) string {
 	sum := sha256.Sum256([]byte(p.opt.Group.Name + " " + what))
 	return hex.EncodeToString(sum[:20])
 }
 
-// Witness is a node without data.
+// Witness is a running node without data.
 type Witness struct{ part *part }
 
-// OpenWitness begins to take part in a group as a node without data. The caller ends it by Close.
+// OpenWitness starts a node without data. The caller closes it.
 func OpenWitness(o Options) (*Witness, error) {
 	register := shard.Restart(o.Group.Self.ID, nil, false, false)
 	register.Process = o.Random()
 	var self directory.Member
 	w := &Witness{}
-	done := make(chan struct{}) // closed when it is registered
+	done := make(chan struct{}) // closed when the node is registered; self is written before
 	report := func() shard.Report {
 		select {
 		case <-done:
