@@ -1,20 +1,22 @@
-// Package control is a node's part in saying which node is the master: it founds the group, registers the node, tells all voters
-// again and again that it is alive, takes its proposals to the leader, and promotes another node if it leads and the master is silent.
+// Package control runs a node's part in choosing the master. It founds the group, registers the node, sends
+// heartbeats to all other nodes, forwards the node's proposals to the leader of the directory, and, on the leader,
+// promotes another node when the master is silent.
 //
 //	                       ┌─ heartbeats, group-timeout/10 apart ────▶ each other node:  shard.Controller
 //	Report ─▶ Control ─────┤
 //	Propose ───────────────┴─ to the leader ─▶ voter.Propose ─▶ the directory ─▶ Registered, Applied
 //
-// No data passes through it, and it knows no replication: internal/group/shard decides what a master proposes, and what a node may do.
+// No client data passes through it, and it knows nothing of replication: internal/group/shard decides what a master
+// proposes and what a node may do.
 //
-// The first start. A node whose voter has no state does nothing until it is in a group. The first node of the list founds one, once all
-// others have said that they are in none: so it needs all nodes. One that has lost its file finds the others in a group, and the
-// leader admits it.
+// The first start. A node whose voter has no state waits until it is in a group. The first node of the list founds
+// the group once all others have answered that they are in none, so the first start needs all nodes. A node that has
+// lost its file finds the others in a group, and the leader admits it.
 //
 // Invariants:
 //
-//   - Registered is called once, before the first Applied; both by one goroutine.
-//   - Only the leader of the directory admits, adds and promotes; if it is no longer the leader, its proposals are refused.
+//   - Registered is called once, before the first Applied. One goroutine makes both calls.
+//   - Only the leader of the directory admits, adds and promotes nodes. The voter refuses proposals of a node that no longer leads.
 //
 // Start reading at Open, then lead.go.
 package control
@@ -38,38 +40,40 @@ import (
 	"github.com/ebbdb/ebb/internal/group/voter"
 )
 
-// theShard is the only shard that there is so far.
+// theShard is the only shard: a group has one so far.
 const theShard directory.ShardID = 1
 
-// heartbeatsInTimeout is the number of heartbeats that a node sends within group-timeout. Some may get lost before it counts as silent.
+// heartbeatsInTimeout is the number of heartbeats that a node sends within group-timeout. A node counts as silent
+// only after all of them were lost.
 const heartbeatsInTimeout = 10
 
-// ErrNoLeader is the error of Propose while no voter leads, as far as this node knows.
+// ErrNoLeader is the error of Propose while this node knows no leader.
 var ErrNoLeader = errors.New("no node leads the group's directory: a majority of the nodes must reach each other")
 
-// Config says how a node takes part. FS, Dial, Server, Client, Logger and Random may be left out.
+// Config configures a node's part. FS, Dial, Server, Client, Logger and Random are optional.
 type Config struct {
 	Group *settings.Settings
-	Data  bool // it can be a member of the shard; false: a witness
-	// Clients is the address at which the node serves clients, host:port; "" for a witness. Sentinel is its port of Sentinel's
-	// protocol, 0: none.
+	Data  bool // the node has data and can be in the in-sync set; false: a witness
+	// Clients is the address at which the node serves clients, host:port; "" for a witness. Sentinel is the port of
+	// Sentinel's protocol; 0: none.
 	Clients  string
 	Sentinel int
-	// Register is the node's Register, by shard.Restart, with its Process and its Level.
+	// Register is the node's Register command, made by shard.Restart, with Process and Level set.
 	Register directory.Command
 	Now      func() shard.Time // the node's monotonic clock
-	// Report says what the node does. It is called often, and concurrently.
+	// Report returns the content of the next heartbeat. It is called often, and concurrently.
 	Report func() shard.Report
-	// Heartbeat is called for each heartbeat that is counted, at once; nil: nothing listens.
+	// Heartbeat is called for each valid heartbeat as it arrives; nil: not called.
 	Heartbeat func(shard.Report)
-	// Registered is called when the Register was answered: the node begins from what the answer has. Applied is called after changes.
+	// Registered is called once with the directory's answer to Register, which is the node's initial state. Applied
+	// is called after each change of the directory.
 	Registered func(directory.Member, []directory.Shard)
 	Applied    func([]directory.Shard)
 
 	FS             disk.FS // nil: the system's
-	Dir            string  // of the voter's file
+	Dir            string  // the folder of the voter's file
 	Random         func() uint64
-	Listeners      []net.Listener // of the group's port
+	Listeners      []net.Listener // for the group's port
 	Dial           func(ctx context.Context, address string) (net.Conn, error)
 	Server, Client *tls.Config
 	Logger         *slog.Logger
@@ -81,26 +85,26 @@ type Control struct {
 	tick   time.Duration
 	voter  *voter.Voter
 	port   *port.Port
-	warned bool          // that several nodes have data; of the goroutine that leads
-	opened chan struct{} // closed when voter and port are there
-	news   chan struct{} // cap 1: heard has changed
+	warned bool          // create has logged that several nodes have data; leadLoop's own
+	opened chan struct{} // closed when voter and port are set
+	news   chan struct{} // signals a change of heard; capacity 1
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	controller *shard.Controller
 	newest     map[directory.NodeID]received
-	heard      map[directory.ShardID]directory.Shard // states that other nodes have applied, of which this one has not
+	heard      map[directory.ShardID]directory.Shard // states that other nodes have applied and this node's voter has not
 }
 
-// received is a heartbeat and when it arrived.
+// received is a heartbeat and the time of its arrival.
 type received struct {
 	heartbeat
 	at shard.Time
 }
 
-// Open begins to take part. The caller ends it by Close.
+// Open starts a node's part. The caller closes it.
 func Open(c Config) (*Control, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -131,7 +135,7 @@ func Open(c Config) (*Control, error) {
 	return k, nil
 }
 
-// network opens the port and returns the transport of raft.
+// network opens the group's port, and returns raft's transport on it.
 func (k *Control) network(self voter.Server) (voter.Transport, error) {
 	c, g := &k.conf, k.conf.Group
 	var nodes []string
@@ -147,7 +151,7 @@ func (k *Control) network(self voter.Server) (voter.Transport, error) {
 	return voter.Over(p, self, g.Timeout/4, c.Logger), nil
 }
 
-// Close ends the node's part and waits for it.
+// Close ends the node's part and waits for its goroutines.
 func (k *Control) Close() error {
 	k.cancel()
 	err := errors.Join(k.voter.Close(), k.port.Close())
@@ -158,7 +162,8 @@ func (k *Control) Close() error {
 // Self returns the name of this node's voter.
 func (k *Control) Self() voter.Server { return k.voter.Self() }
 
-// Shards returns the shards as this node knows them: as its voter has applied them, or as another voter has, if that is newer.
+// Shards returns the newest states of the shards that this node knows, from its own voter or from another node's
+// answers.
 func (k *Control) Shards() []directory.Shard {
 	all := k.voter.Shards()
 	k.mu.Lock()
@@ -171,9 +176,10 @@ func (k *Control) Shards() []directory.Shard {
 	return all
 }
 
-// learn takes the states that another voter has applied. After a silence raft may take ten seconds to send its log to this node, because
-// it waits longer after each try; a master that was replaced would not hear of it meanwhile. A node without a vote here may be of an
-// earlier group with the same secret.
+// learn stores the states that another node's voter has applied, if that node has a vote here. After a silence, raft
+// may take ten seconds to send its log to this node, because it waits longer after each attempt. Without learn, a
+// replaced master would not hear of it meanwhile. A node without a vote here may be of an earlier group with the same
+// secret.
 func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
 	known := map[directory.ShardID]uint64{}
 	for _, s := range k.Shards() {
@@ -183,14 +189,14 @@ func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
 	if len(all) == 0 {
 		return
 	}
-	voters, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
+	voters, _ := k.voter.Voters() // no voters after an error: the voter has ended
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !slices.Contains(voters, k.newest[from].server) {
 		return
 	}
 	for _, s := range all {
-		if s.Version > k.heard[s.ID].Version { // another node may have told more meanwhile
+		if s.Version > k.heard[s.ID].Version { // another node may have sent a newer one meanwhile
 			k.heard[s.ID] = s
 		}
 	}
@@ -200,22 +206,22 @@ func (k *Control) learn(from directory.NodeID, all []directory.Shard) {
 	}
 }
 
-// Nodes returns the nodes of the directory as this node knows it.
+// Nodes returns the nodes of the directory as this node has applied it.
 func (k *Control) Nodes() []directory.Node { return k.voter.Nodes() }
 
-// Removed reports whether an operator has removed a node from the group, as far as this node knows.
+// Removed reports whether an operator has removed a node, as far as this node knows.
 func (k *Control) Removed(id directory.NodeID) bool { return k.voter.Removed(id) }
 
 // Voters returns the nodes that have a vote, as far as this node knows.
 func (k *Control) Voters() (all []directory.NodeID) {
-	servers, _ := k.voter.Voters() // none after an error, which is that of a voter that has ended
+	servers, _ := k.voter.Voters() // no voters after an error: the voter has ended
 	for _, s := range servers {
 		all = append(all, s.Node)
 	}
 	return all
 }
 
-// Leader returns the node that leads the directory, as far as this node knows; 0: none does.
+// Leader returns the node that leads the directory as far as this node knows, or 0.
 func (k *Control) Leader() directory.NodeID {
 	s, ok := k.voter.Leader()
 	if !ok {
@@ -224,18 +230,18 @@ func (k *Control) Leader() directory.NodeID {
 	return s.Node
 }
 
-// Peer is a node of the group, as the heartbeats of it that have arrived at this node describe it. This node is one of them.
+// Peer is a node of the group, as its heartbeats at this node describe it. The node itself is one of its Peers.
 type Peer struct {
 	settings.Node
 	Data           bool
-	Clients        string        // host:port; "": a witness, or no heartbeat has arrived yet
-	Sentinel       int           // port; 0: none
-	SinceHeartbeat time.Duration // since its last heartbeat; without any, since this node started
-	Silent         bool          // no heartbeat for group-timeout
+	Clients        string        // host:port; "" for a witness, or before its first heartbeat
+	Sentinel       int           // port of Sentinel's protocol; 0: none
+	SinceHeartbeat time.Duration // since its last heartbeat, or since this node started
+	Silent         bool          // it has sent no heartbeat for group-timeout
 	Report         shard.Report
 }
 
-// Peers returns the nodes of the list.
+// Peers returns the nodes of the list, in its order.
 func (k *Control) Peers() (all []Peer) {
 	now := k.conf.Now()
 	k.mu.Lock()
@@ -249,8 +255,8 @@ func (k *Control) Peers() (all []Peer) {
 	return all
 }
 
-// Propose takes a command to the leader of the directory and returns its answer. After an error other than ErrNoLeader and
-// voter.ErrNotLeader the command may be applied, even later.
+// Propose sends a command to the leader of the directory, and returns the answer. After ErrNoLeader and
+// voter.ErrNotLeader the command was not applied; after any other error it may be applied later.
 func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.Answer, error) {
 	if err := k.justified(c); err != nil {
 		return directory.Answer{}, err
@@ -270,7 +276,7 @@ func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.A
 	return parseOutcome(b)
 }
 
-// answer answers the call of another node.
+// answer answers a call of another node. from is the name of its voter.
 func (k *Control) answer(ctx context.Context, from string, request []byte) []byte {
 	select {
 	case <-k.opened:
@@ -289,7 +295,7 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 			err = k.receive(h)
 		}
 		if err != nil {
-			k.conf.Logger.Warn("a heartbeat of a node of the group is not counted", "error", err)
+			k.conf.Logger.Warn("ignored the heartbeat of a node of the group", "error", err)
 		}
 		return appendOutcome(nil, directory.Answer{Shards: k.Shards()}, nil)
 	case kindPropose:
@@ -306,9 +312,10 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 	return nil
 }
 
-// mayPropose refuses a command that is not the node's to propose: the Register of another node, which would throw that one out of the
-// in-sync set, and an Expand or Shrink in the epoch of another master. A node whose heartbeats are not counted proposes nothing: its list
-// has another order, and with it another node's number.
+// mayPropose returns an error for a command that the sending node must not propose: the Register of another node,
+// which would take that node out of the in-sync set, or an Expand or Shrink in the epoch of another master. A node
+// without valid heartbeats may propose nothing: its list is in a different order, so its number is another node's
+// here.
 func (k *Control) mayPropose(from string, c directory.Command) error {
 	node := directory.NodeID(0)
 	k.mu.Lock()
@@ -323,23 +330,23 @@ func (k *Control) mayPropose(from string, c directory.Command) error {
 		if node == c.Node && node != 0 {
 			return nil
 		}
-		return fmt.Errorf("node %d is not registered by %s, of which no heartbeat is counted", c.Node, from)
+		return fmt.Errorf("cannot register node %d for %s, which has sent no valid heartbeat as that node", c.Node, from)
 	case directory.Expand, directory.Shrink:
 		for _, s := range k.voter.Shards() {
 			if s.ID == c.Shard && s.Epoch == c.Epoch && s.Master.Node != node {
-				return fmt.Errorf("%s is not the master, which alone changes the in-sync set", from)
+				return fmt.Errorf("%s is not the master: only the master changes the in-sync set", from)
 			}
 		}
 	}
 	if node == 0 {
-		return fmt.Errorf("%s proposes a change of the directory, and no heartbeat of it is counted", from)
+		return fmt.Errorf("%s proposes a change of the directory, but has sent no valid heartbeat", from)
 	}
 	return k.justified(c)
 }
 
-// justified refuses a command of an operator that makes no sense while a node is alive: RemoveNode of that node, and Recover while a
-// node in sync is, which has all that was acknowledged. The node that was asked and the leader look: one may have heard what the other
-// has not.
+// justified returns an error for an operator's command that a running node rules out: RemoveNode of that node, or
+// Recover while a member in sync is alive, because that one has all acknowledged writes. Both the node that the
+// operator asked and the leader check this: each may have heartbeats that the other lacks.
 func (k *Control) justified(c directory.Command) error {
 	if c.Kind != directory.RemoveNode && c.Kind != directory.Recover {
 		return nil
@@ -358,7 +365,7 @@ func (k *Control) justified(c directory.Command) error {
 	return nil
 }
 
-// receive takes the heartbeat of a node, if it is where the list has it.
+// receive stores a node's heartbeat, if the node's number and address are those of the list.
 func (k *Control) receive(h heartbeat) error {
 	if err := k.listed(h.server); err != nil {
 		return err
@@ -374,21 +381,21 @@ func (k *Control) receive(h heartbeat) error {
 	return nil
 }
 
-// listed returns an error unless a voter is a node of the list.
+// listed returns an error unless a voter's number and address are those of a node of the list.
 func (k *Control) listed(s voter.Server) error {
 	for _, n := range k.conf.Group.Nodes {
 		switch {
 		case n.ID == s.Node && n.Address == s.Address:
 			return nil
 		case n.ID == s.Node, n.Address == s.Address:
-			return fmt.Errorf("the node at %s counts itself as number %d, and %s is number %d here: group must be the same list on all nodes",
+			return fmt.Errorf("the node at %s is number %d in its own list, but %s is number %d here: group must be the same list on all nodes",
 				s.Address, s.Node, n.Address, n.ID)
 		}
 	}
-	return fmt.Errorf("the node %d at %s is not in the list of this node: group must be the same on all nodes", s.Node, s.Address)
+	return fmt.Errorf("node %d at %s is not in this node's list: group must be the same list on all nodes", s.Node, s.Address)
 }
 
-// heartbeat returns the heartbeat of this node.
+// heartbeat returns the next heartbeat of this node.
 func (k *Control) heartbeat() heartbeat {
 	r := k.conf.Report()
 	r.From.Node = k.conf.Group.Self.ID
@@ -396,8 +403,8 @@ func (k *Control) heartbeat() heartbeat {
 		k: uint64(k.conf.Group.K), report: r}
 }
 
-// sendHeartbeats tells another node, until the end, that this one is alive. If that node refuses this one, for its secret or its
-// group-name, that is logged once.
+// sendHeartbeats sends heartbeats to another node until k is closed. It logs once if that node refuses this one
+// because of its secret or its group-name.
 func (k *Control) sendHeartbeats(to settings.Node) {
 	said := ""
 	for k.sleep() {
@@ -412,14 +419,14 @@ func (k *Control) sendHeartbeats(to settings.Node) {
 			}
 		case errors.Is(err, port.ErrRefused) && err.Error() != said:
 			said = err.Error()
-			k.conf.Logger.Warn("a node of the group refuses this one", "error", err)
+			k.conf.Logger.Warn("a node of the group refuses the heartbeats of this node", "error", err)
 		case k.ctx.Err() == nil:
 			k.conf.Logger.Debug("a node of the group does not answer", "node", to.Address, "error", err)
 		}
 	}
 }
 
-// sleep waits for a tick, and reports whether the node goes on.
+// sleep waits for a tick. It reports false when k is closed.
 func (k *Control) sleep() bool {
 	t := time.NewTimer(k.tick)
 	defer t.Stop()
@@ -431,7 +438,7 @@ func (k *Control) sleep() bool {
 	}
 }
 
-// foundGroup founds the group, if this node is the first of the list and no node is in a group.
+// foundGroup founds the group if this node is the first of the list and no node is in a group yet.
 func (k *Control) foundGroup() {
 	if k.conf.Group.Self.ID != k.conf.Group.Nodes[0].ID {
 		return
@@ -452,7 +459,7 @@ func (k *Control) foundGroup() {
 	}
 }
 
-// askOthers asks all other nodes how their voters are named, and reports whether all have answered and none is in a group.
+// askOthers returns the voters of all nodes. ok is false unless all have answered and none is in a group.
 func (k *Control) askOthers() (all []voter.Server, ok bool) {
 	for _, n := range k.conf.Group.Nodes {
 		if n.ID == k.conf.Group.Self.ID {
@@ -468,21 +475,21 @@ func (k *Control) askOthers() (all []voter.Server, ok bool) {
 			err = k.listed(h.server)
 		}
 		if err == nil && h.server.Node != n.ID {
-			err = fmt.Errorf("the node at %s counts itself as number %d, want %d", n.Address, h.server.Node, n.ID)
+			err = fmt.Errorf("the node at %s is number %d in its own list; want %d", n.Address, h.server.Node, n.ID)
 		}
 		switch {
 		case err != nil && k.ctx.Err() == nil:
-			k.conf.Logger.Info("the first start of a group needs all nodes, and one does not answer", "node", n.Address, "error", err)
+			k.conf.Logger.Info("the group waits for its first start, which needs all nodes: one does not answer", "node", n.Address, "error", err)
 			return nil, false
 		case err != nil, h.founded:
-			return nil, false // its leader will admit this node
+			return nil, false // the leader of that group will admit this node
 		}
 		all = append(all, h.server)
 	}
 	return all, true
 }
 
-// watch registers this node, and then tells of each change of the directory.
+// watch registers this node, and then reports each change of the directory.
 func (k *Control) watch() {
 	if !k.register() {
 		return
@@ -499,7 +506,7 @@ func (k *Control) watch() {
 	}
 }
 
-// register proposes the Register of this node until it is answered, and reports false if the node ends before.
+// register proposes the node's Register until the directory has accepted it. It reports false if k is closed before.
 func (k *Control) register() bool {
 	for c := k.conf.Register; ; {
 		a, err := k.Propose(k.ctx, c)

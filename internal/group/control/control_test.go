@@ -27,23 +27,23 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 
 const timeout = 2 * time.Second
 
-// world is a group in virtual time. Its nodes are real but for the data: a node says how long its log is, and is master when the
-// directory says so.
+// world is a group in virtual time. Its nodes run the real code except for the data: a node reports a log of a given
+// length, and is master when the directory says so.
 type world struct {
 	*testing.T
 	list  []settings.Node
 	disks map[directory.NodeID]*crashfs.FS
 	nodes map[directory.NodeID]*node
 	began time.Time
-	names uint64 // random numbers
-	// By the numbers of the nodes: min-sync-replicas, masterauth where it is not "s", and where they log.
+	names uint64 // the last number that Random returned
+	// By node number: min-sync-replicas, masterauth if it is not "s", and the logs.
 	ks      [4]int
 	secrets [4]string
 	logs    [4]*slog.Logger
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners map[string]*memnet.Listener
-	cut       map[string]bool // addresses that nothing reaches, and that reach nothing
+	cut       map[string]bool // addresses that are cut off in both directions
 	conns     map[string][]net.Conn
 }
 
@@ -54,14 +54,14 @@ type node struct {
 	process uint64
 	data    bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	self  directory.Member
-	since uint64 // the epoch in the answer of its Register
+	since uint64 // the epoch in the answer to its Register
 	shard directory.Shard
 	end   uint64
 }
 
-// bubble runs a test with a list of n nodes.
+// bubble runs a test in virtual time, with a list of n nodes.
 func bubble(t *testing.T, n int, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func bubble(t *testing.T, n int, test func(w *world)) {
 	})
 }
 
-// dial connects a node with an address.
+// dial connects a node to an address.
 func (w *world) dial(from, to string) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *world) dial(from, to string) (net.Conn, error) {
 
 func (w *world) address(id directory.NodeID) string { return w.list[id-1].Address }
 
-// part cuts a node off, or connects it again.
+// part cuts a node off, or reconnects it.
 func (w *world) part(id directory.NodeID, off bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *world) part(id directory.NodeID, off bool) {
 	w.conns[w.address(id)] = nil
 }
 
-// start starts a node, with a log of some length.
+// start starts a node whose log ends at end.
 func (w *world) start(id directory.NodeID, data bool, end uint64) *node {
 	w.Helper()
 	if w.disks[id] == nil {
@@ -151,7 +151,7 @@ func (w *world) stop(id directory.NodeID) {
 	delete(w.nodes, id)
 }
 
-// crash cuts the power of a node.
+// crash cuts a node's power.
 func (w *world) crash(id directory.NodeID) {
 	w.Helper()
 	w.part(id, true)
@@ -192,7 +192,7 @@ func (n *node) applied(all []directory.Shard) {
 	}
 }
 
-// until waits for something, for a minute of the bubble.
+// until waits until ok returns true, for a virtual minute at most.
 func (w *world) until(what string, ok func() bool) (took time.Duration) {
 	w.Helper()
 	began := time.Now()
@@ -224,7 +224,7 @@ func (w *world) master(without directory.NodeID) (m *node, took time.Duration) {
 	return m, took
 }
 
-// expand has the master add a node to the in-sync set.
+// expand makes the master add a node to the in-sync set.
 func (w *world) expand(m *node, id directory.NodeID) {
 	w.Helper()
 	w.until("the node is in sync", func() bool {
@@ -246,7 +246,7 @@ func (w *world) expand(m *node, id directory.NodeID) {
 	})
 }
 
-// group starts a group of three nodes with data, all of them in sync, and returns its master.
+// group starts a group of three nodes with data, waits until all are in sync, and returns its master.
 func (w *world) group() *node {
 	w.Helper()
 	for id := directory.NodeID(1); id <= 3; id++ {
@@ -291,7 +291,7 @@ func TestAGroupBeginsByItself(t *testing.T) {
 	})
 }
 
-// Otherwise the group would keep the number of whichever node leads the directory: that of a witness, whose directive has no other use.
+// If the leader's number counted instead, it could be that of a witness, whose directive has no other use.
 func TestTheFirstMasterSaysHowManyMembersItNeeds(t *testing.T) {
 	for id := directory.NodeID(1); id <= 3; id++ {
 		bubble(t, 3, func(w *world) {
@@ -338,7 +338,7 @@ func TestASilentMasterIsReplaced(t *testing.T) {
 				old := w.group()
 				for id, n := range w.nodes {
 					n.mu.Lock()
-					n.end = uint64(10 * (4 - id)) // of those that are left the first has the most
+					n.end = uint64(10 * (4 - id)) // of the remaining nodes the first has the longest log
 					n.mu.Unlock()
 				}
 				time.Sleep(2 * timeout)
@@ -368,7 +368,7 @@ func TestASilentMasterIsReplaced(t *testing.T) {
 	}
 }
 
-// raft would send nothing to a node that has been away for long, for some seconds after its return.
+// raft waits for some seconds before it sends its log to a node that was unreachable for long.
 func TestAMasterThatWasAwayHearsAtOnceThatItIsReplaced(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		old := w.group()
@@ -386,7 +386,7 @@ func TestAMasterThatWasAwayHearsAtOnceThatItIsReplaced(t *testing.T) {
 	})
 }
 
-// Without a majority nothing is promoted; with it again, it is.
+// Without a majority no node is promoted; with a majority again, one is.
 func TestAMinorityPromotesNothing(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		old := w.group()
@@ -414,7 +414,7 @@ func TestAMinorityPromotesNothing(t *testing.T) {
 	})
 }
 
-// A node that has lost the file of its voter gets a vote again, and the group goes on with another node away.
+// A node that has lost its voter's file gets a vote again, and the group then works without another node.
 func TestANodeThatHasLostItsFileIsAdmitted(t *testing.T) {
 	for id := directory.NodeID(1); id <= 3; id++ {
 		t.Run(fmt.Sprint("node ", id), func(t *testing.T) {
@@ -474,8 +474,8 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		m := w.group()
 		for want, s := range map[string]voter.Server{
-			"counts itself as number 2": {Node: 2, Store: 1, Address: w.address(3)},
-			"not in the list":           {Node: 9, Store: 1, Address: "host9:7379"},
+			"number 2 in its own list": {Node: 2, Store: 1, Address: w.address(3)},
+			"not in this node's list":  {Node: 9, Store: 1, Address: "host9:7379"},
 		} {
 			if err := m.receive(heartbeat{server: s, report: shard.Report{From: directory.Member{Node: s.Node}}}); err == nil ||
 				!strings.Contains(err.Error(), want) {
@@ -527,7 +527,7 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// A node whose list has another order counts itself as another node.
+// A node whose list is in a different order has a different number.
 func TestANodeRegistersItselfAlone(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		m := w.group()
@@ -591,7 +591,7 @@ func TestTheMasterAloneChangesTheInSyncSet(t *testing.T) {
 	})
 }
 
-// The node that an operator asks may not hear those that the leader hears.
+// The node that an operator asks may lack heartbeats that the leader has.
 func TestTheLeaderRefusesWhatAnAliveNodeMakesNeedless(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		m := w.group()
@@ -626,7 +626,7 @@ func TestTheLeaderRefusesWhatAnAliveNodeMakesNeedless(t *testing.T) {
 	})
 }
 
-// A node with another masterauth looks to the others as one that is silent. Both sides say why, once.
+// A node with another masterauth looks silent to the others. Both sides log the reason once.
 func TestANodeThatIsRefusedSaysSoOnce(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		var said [4]strings.Builder
@@ -639,7 +639,7 @@ func TestANodeThatIsRefusedSaysSoOnce(t *testing.T) {
 		for id := directory.NodeID(1); id <= 3; id++ {
 			w.stop(id)
 		}
-		for id, want := range [4]int{1: 1, 2: 1, 3: 2} { // by each node of another secret
+		for id, want := range [4]int{1: 1, 2: 1, 3: 2} { // one for each node with a different secret
 			if n := strings.Count(said[id].String(), "masterauth must be the same"); n != want {
 				t.Errorf("node %d says %d times that it is refused, want %d:\n%s", id, n, want, said[id].String())
 			}
@@ -653,7 +653,7 @@ func TestARemovedNodeHasNoVoteAndDoesNotComeBack(t *testing.T) {
 		gone := m.id%3 + 1
 		w.stop(gone)
 		w.until("it is removed", func() bool {
-			_, _ = m.Propose(context.Background(), directory.Command{Kind: directory.RemoveNode, Node: gone}) // until a leader takes it
+			_, _ = m.Propose(context.Background(), directory.Command{Kind: directory.RemoveNode, Node: gone}) // until a leader accepts it
 			return m.Removed(gone)
 		})
 		left := func(n *node) bool {

@@ -5,10 +5,10 @@ import (
 	"github.com/ebbdb/ebb/internal/group/voter"
 )
 
-// leadLoop does at each tick what the leader of the directory has to do. Another voter watches the master as well, so that it knows for how
-// long the master has been silent when it becomes the leader.
+// leadLoop does the leader's work at each tick. Voters that do not lead watch the master too, so that a new leader
+// knows at once for how long the master has been silent.
 func (k *Control) leadLoop() {
-	current := false // this node leads, and has applied what was committed before
+	current := false // this node leads, and has applied all that earlier leaders committed
 	for k.sleep() {
 		if err := k.receive(k.heartbeat()); err != nil {
 			k.conf.Logger.Warn("this node is not in the list of the group", "error", err)
@@ -26,12 +26,12 @@ func (k *Control) leadLoop() {
 		k.add()
 		k.create()
 		if due && k.propose(next) {
-			k.conf.Logger.Warn("the master was silent, or could not acknowledge writes: another node is promoted", "node", next.Node, "epoch", next.Epoch+1)
+			k.conf.Logger.Warn("the master was silent or stuck: another node is promoted", "node", next.Node, "epoch", next.Epoch+1)
 		}
 	}
 }
 
-// alive returns the heartbeats of the last group-timeout, in the order of the list.
+// alive returns the nodes' heartbeats of the last group-timeout, in the order of the list.
 func (k *Control) alive() (all []heartbeat) {
 	now := k.conf.Now()
 	k.mu.Lock()
@@ -44,7 +44,7 @@ func (k *Control) alive() (all []heartbeat) {
 	return all
 }
 
-// admit gives a vote to nodes that have none: to one that is new, and to one that has lost its file. A node that was removed loses it.
+// admit gives a vote to nodes that are new or have lost their file, and takes the vote of nodes that were removed.
 func (k *Control) admit() {
 	voters, err := k.voter.Voters()
 	if err != nil {
@@ -57,24 +57,24 @@ func (k *Control) admit() {
 			continue
 		}
 		if err := k.voter.Dismiss(s.Node); err != nil {
-			k.conf.Logger.Warn("a node that was removed from the group keeps its vote", "node", s.String(), "error", err)
+			k.conf.Logger.Warn("cannot take the vote of a node that was removed from the group", "node", s.String(), "error", err)
 			continue
 		}
-		k.conf.Logger.Info("a node that was removed from the group has no vote any longer", "node", s.String())
+		k.conf.Logger.Info("the node was removed from the group and has lost its vote", "node", s.String())
 	}
 	for _, b := range k.alive() {
 		if known[b.server] || k.voter.Removed(b.server.Node) {
 			continue
 		}
 		if err := k.voter.Admit(b.server); err != nil {
-			k.conf.Logger.Warn("a node of the group does not get a vote", "node", b.server.String(), "error", err)
+			k.conf.Logger.Warn("cannot give a node of the group a vote", "node", b.server.String(), "error", err)
 			continue
 		}
-		k.conf.Logger.Info("a node of the group has a vote", "node", b.server.String())
+		k.conf.Logger.Info("gave a node of the group a vote", "node", b.server.String())
 	}
 }
 
-// add adds nodes to the directory once they are alive: in the order of the list, because their numbers have to grow.
+// add adds nodes that are alive to the directory, in the order of the list: IDs must be added in ascending order.
 func (k *Control) add() {
 	known := map[directory.NodeID]bool{}
 	for _, n := range k.voter.Nodes() {
@@ -95,8 +95,9 @@ func (k *Control) add() {
 	}
 }
 
-// create makes the shard when all nodes of the list have registered, and have said since how much data they have. Its master is the node
-// that has some: a server becomes a group together with empty ones, which get its data. If two have some, none is created.
+// create creates the shard once all nodes of the list have registered and have then reported how much data they have.
+// The node with data becomes the master, so a server becomes a group together with empty nodes, which receive its
+// data. If two nodes have data, create creates nothing.
 func (k *Control) create() {
 	if len(k.voter.Shards()) > 0 {
 		return
@@ -119,7 +120,7 @@ func (k *Control) create() {
 			return
 		case !r.Data:
 		case !alive || b.report.From.Incarnation != r.Incarnation:
-			return // it may be the one with the data
+			return // this node may be the one with data
 		default:
 			if b.report.End > 0 {
 				holders++
@@ -131,7 +132,7 @@ func (k *Control) create() {
 	}
 	if holders > 1 {
 		if !k.warned {
-			k.conf.Logger.Error("the group cannot begin: several of its nodes have data, and it begins with the data of one; empty the others")
+			k.conf.Logger.Error("the group cannot begin: several nodes have data, and only one may; empty the others")
 		}
 		k.warned = true
 		return
@@ -142,7 +143,7 @@ func (k *Control) create() {
 	}
 }
 
-// decide returns the Promote that is due, if one is.
+// decide returns the Promote that is due, if there is one.
 func (k *Control) decide() (c directory.Command, ok bool) {
 	for _, s := range k.voter.Shards() {
 		if s.ID == theShard {
@@ -155,14 +156,14 @@ func (k *Control) decide() (c directory.Command, ok bool) {
 	return c, false
 }
 
-// propose proposes a command as the leader, and reports whether it was applied.
+// propose proposes a command at this node, the leader, and reports whether it was applied.
 func (k *Control) propose(c directory.Command) bool {
 	a, err := k.voter.Propose(c)
 	switch {
 	case err != nil:
-		k.conf.Logger.Warn("the group's directory has not changed", "error", err)
+		k.conf.Logger.Warn("cannot change the group's directory", "error", err)
 	case a.Refused != 0:
-		k.conf.Logger.Info("the group's directory has refused a change", "reason", a.Refused.Error())
+		k.conf.Logger.Info("the group's directory refused a change", "reason", a.Refused.Error())
 	}
 	return err == nil && a.Refused == 0
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/voter"
 )
 
-// What nodes say to each other in calls (internal/group/port). A request begins with its kind:
+// Nodes exchange these calls (internal/group/port). A request begins with one byte, its kind:
 //
 //	hello      nothing                                  ─▶ the name of the voter, whether it is in a group
 //	heartbeat  the name of the voter, data, where it    ─▶ 0 and an answer with the states of the shards
@@ -18,7 +18,7 @@ import (
 //	           report, min-sync-replicas
 //	propose    a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
-// Numbers are varints, texts have their length before them.
+// Numbers are varints; a text follows its length.
 const (
 	kindHello     byte = 'h'
 	kindHeartbeat byte = 'b'
@@ -31,12 +31,12 @@ const (
 	failed
 )
 
-// maxK is more than min-sync-replicas can be.
+// maxK is an upper bound of min-sync-replicas in messages.
 const maxK = 255
 
-var errMessage = errors.New("a message between nodes cannot be read: they may run other versions of ebb")
+var errMessage = errors.New("cannot read a message of another node: the nodes may run different versions of ebb")
 
-// hello is the answer to a hello.
+// hello is the answer to a hello request.
 type hello struct {
 	server  voter.Server
 	founded bool
@@ -55,13 +55,13 @@ func parseHello(b []byte) (hello, error) {
 	return hello{server, rest[0] == 1}, nil
 }
 
-// heartbeat is the message by which a node says that it is alive, and what it does.
+// heartbeat is the message by which a node reports that it is alive, and its state.
 type heartbeat struct {
 	server   voter.Server
 	data     bool
-	clients  string // where it serves clients, host:port; a witness serves none
-	sentinel uint64 // the port of Sentinel's protocol, 0: none
-	k        uint64 // min-sync-replicas, which counts if this node is the first master
+	clients  string // the address at which it serves clients, host:port; "" for a witness
+	sentinel uint64 // the port of Sentinel's protocol; 0: none
+	k        uint64 // min-sync-replicas, which takes effect if this node becomes the first master
 	report   shard.Report
 }
 
@@ -75,7 +75,7 @@ func (h heartbeat) append(b []byte) []byte {
 	return append(b, flag(h.report.Stuck))
 }
 
-// parseHeartbeat reads a heartbeat behind its kind.
+// parseHeartbeat parses a heartbeat without its kind.
 func parseHeartbeat(b []byte) (h heartbeat, err error) {
 	name, rest, ok := text(b)
 	if h.server, err = voter.ParseServer(name); !ok || err != nil || len(rest) == 0 || rest[0] > 1 {
@@ -102,7 +102,7 @@ func parseHeartbeat(b []byte) (h heartbeat, err error) {
 	return h, nil
 }
 
-// appendOutcome appends what came of a proposal.
+// appendOutcome appends the outcome of a proposal to b.
 func appendOutcome(b []byte, a directory.Answer, err error) []byte {
 	switch {
 	case err == nil:
@@ -139,7 +139,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// text reads a text, and returns what follows it.
+// text parses a text with its length before it, and returns the bytes behind it.
 func text(b []byte) (s string, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
