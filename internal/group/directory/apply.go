@@ -8,33 +8,40 @@ import (
 // Kind is the kind of a command.
 type Kind uint8
 
-// The commands. Each comment names the fields of Command that it reads. Expand, Shrink, Promote, SetK and Recover also name the
-// Shard, and the Epoch and the Version that the proposer has seen: they are refused (Stale) if those are not the present ones.
+// The commands. Each comment names the fields of Command that the command reads. Expand, Shrink, Promote, SetK and
+// Recover also read Shard, Epoch and Version, the state that the proposer has seen; they are refused (Stale) if the
+// epoch or the version has changed.
 const (
-	// AddNode adds a node, before its first Register: Node, Address, Voter, Data. Adding it again changes nothing.
+	// AddNode adds a node before its first Register: Node, Address, Voter, Data. Adding the same node again changes
+	// nothing.
 	AddNode Kind = iota + 1
-	// Create makes a shard in epoch 1: Shard, Node (the master), Members (in sync, with data that is the same), K.
+	// Create creates a shard in epoch 1: Shard, Node (the master), Members (the in-sync set, which has equal data),
+	// K.
 	Create
-	// Register is a node's at each start, before it does anything else: Node, Incarnation, Process, Level, Kept. A greater
-	// incarnation leaves all in-sync sets. The same one is for the process that has registered it, and for a later process
-	// of level Disk that proves that it has lost nothing (Kept).
+	// Register is proposed by each node when it starts, before it does anything else: Node, Incarnation, Process,
+	// Level, Kept. A greater incarnation takes the node out of all in-sync sets. The node stays in them if it
+	// registers its present incarnation again: the same process may do so, and a later process of level Disk that
+	// proves that it has lost nothing (Kept).
 	Register
-	// Expand is a master's: Node and Incarnation join the in-sync set. The incarnation must be the registered one.
+	// Expand is proposed by the master: Node and Incarnation join the in-sync set. The incarnation must be the
+	// registered one.
 	Expand
-	// Shrink is a master's: Node and Incarnation leave the in-sync set, if k+1 others remain.
+	// Shrink is proposed by the master: Node and Incarnation leave the in-sync set, if k+1 members remain.
 	Shrink
-	// Promote makes Node, which is in sync, the master of the next epoch. With Drop the old master leaves the in-sync set in
-	// the same step, if k+1 members remain.
+	// Promote makes Node, which must be in sync, the master of the next epoch. With Drop the old master leaves the
+	// in-sync set in the same step, if k+1 members remain.
 	Promote
-	// SetK changes K, at most to the number of members in sync minus one.
+	// SetK changes K. A greater K must be at most the number of members in sync minus one.
 	SetK
-	// RemoveNode removes Node from the group and from all in-sync sets. It is refused for a master, and for one of the last k+1.
+	// RemoveNode removes Node from the group and from all in-sync sets. It is refused for a master, and if fewer than
+	// k+1 members would remain.
 	RemoveNode
-	// Recover makes Node the master of the next epoch though it is not in sync, and alone in sync. With AcceptLoss only.
+	// Recover makes Node, although it is not in sync, the master of the next epoch and the only member in sync. It
+	// needs AcceptLoss.
 	Recover
 )
 
-// Command is an entry of the group's log. Kind says which fields count.
+// Command is an entry of the group's log. Kind determines which fields it uses.
 type Command struct {
 	Kind           Kind
 	Shard          ShardID
@@ -55,18 +62,18 @@ type Command struct {
 // Member returns the member that the command names.
 func (c Command) Member() Member { return Member{c.Node, c.Incarnation} }
 
-// Refusal is why a command changed nothing, or 0.
+// Refusal is the reason for which a command changed nothing; 0 means that it was applied.
 type Refusal uint8
 
 // The refusals.
 const (
 	_             Refusal = iota
-	Stale                 // the epoch or the version is not the present one
-	Unknown               // there is no such node or shard, or the command itself is none
-	Exists                // the node's ID is or was another node's; the shard exists
-	OldMember             // the incarnation is not the registered one; of a Register: it is older, or another process has it
+	Stale                 // the epoch or the version has changed
+	Unknown               // the node, the shard or the kind of command does not exist
+	Exists                // the shard exists, or the node's ID is or was in use
+	OldMember             // the incarnation is not the registered one; for a Register: it is older, or another process has registered it
 	NotInSync             // the node is not in sync
-	AlreadyInSync         // it is in sync
+	AlreadyInSync         // the node is in sync
 	TooFew                // fewer than k+1 members would remain
 	IsMaster              // the node is the master of a shard
 	NoData                // the node is a witness
@@ -75,11 +82,11 @@ const (
 
 // Error returns the refusal as a sentence for an operator.
 func (r Refusal) Error() string {
-	texts := [...]string{Stale: "the shard has changed since: its epoch or version is another", Unknown: "no such node, shard or command",
+	texts := [...]string{Stale: "the shard has changed: the command names an older version", Unknown: "no such node, shard or command",
 		Exists: "it exists, or a node that was removed had this id", OldMember: "the node has registered another incarnation",
 		NotInSync: "the node is not in sync", AlreadyInSync: "the node is in sync already",
 		TooFew: "fewer than k+1 members would remain in sync", IsMaster: "the node is the master: promote another one before",
-		NoData: "the node is a witness, without data", LossRefused: "it may lose acknowledged writes: accept the loss to do it"}
+		NoData: "the node is a witness, without data", LossRefused: "the command may lose acknowledged writes: accept the loss to run it"}
 	if r == 0 || int(r) >= len(texts) {
 		return fmt.Sprintf("refusal %d", uint8(r))
 	}
@@ -89,13 +96,13 @@ func (r Refusal) Error() string {
 // Answer is the outcome of a command.
 type Answer struct {
 	Refused Refusal // 0: it was applied
-	Node    Node    // as it is after the command, if there is one that the command names
-	Shards  []Shard // as they are after the command: the one that it names, or all for AddNode, Register and RemoveNode
+	Node    Node    // the node that the command names, as it is after the command; zero if there is none
+	Shards  []Shard // the states after the command: of the shard that it names, or of all shards for AddNode, Register and RemoveNode
 }
 
-// Apply applies a command and returns its answer. It costs O(shards * members). A command that was refused leaves everything as it
-// is, with one exception: if it named the present epoch and version of its shard, the version is raised. Thus a proposer that
-// sees a greater version than it named knows that its command is over, and can never be applied later.
+// Apply applies a command and returns its answer. It costs O(shards * members). A refused command changes nothing but
+// one thing: if it named the present epoch and version of its shard, the version rises. So a proposer that sees a
+// greater version than it named knows that its command is over and can never be applied later.
 func (d *Directory) Apply(c Command) Answer {
 	var a Answer
 	switch c.Kind {
@@ -134,7 +141,8 @@ func (d *Directory) named(c Command) []Shard {
 	return []Shard{s}
 }
 
-// change applies a rule to the shard that a command names: compare and set.
+// change applies a rule to the shard that a command names, if the shard still has the epoch and version of the
+// command.
 func (d *Directory) change(c Command, rule func(*Shard, Command) Refusal) Answer {
 	at, ok := d.shard(c.Shard)
 	if !ok {
@@ -268,9 +276,9 @@ func (d *Directory) create(c Command) Refusal {
 	return 0
 }
 
-// register is the rule of restarts. A node that has lost its files, and with them the number of its incarnation, registers any
-// number: it is refused, and the answer's Node has the number to exceed. Process keeps two processes of one node from taking the
-// same number: the later one would count as what the earlier one had acknowledged.
+// register applies a Register. A node that has lost its files no longer knows its incarnation, and registers any
+// number; it is refused, and learns from the answer's Node which number to exceed. Process keeps two processes of one
+// node from registering the same incarnation: acknowledgements of the earlier one would then count for the later one.
 func (d *Directory) register(c Command) Refusal {
 	at, ok := d.node(c.Node)
 	if !ok || c.Incarnation == 0 {
@@ -289,7 +297,7 @@ func (d *Directory) register(c Command) Refusal {
 	return 0
 }
 
-// leave takes a node out of all in-sync sets.
+// leave removes a node from all in-sync sets.
 func (d *Directory) leave(id NodeID) {
 	for i := range d.shards {
 		if s := &d.shards[i]; len(s.without(id)) < len(s.InSync) {

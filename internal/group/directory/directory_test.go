@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// three returns a group of three data nodes, whose shard 1 has the master 1, the in-sync set 1 and 2, and k = 1.
+// three returns a group of three data nodes. Shard 1 has master 1, the in-sync set {1, 2} and k = 1.
 func three(t *testing.T) *Directory {
 	t.Helper()
 	d := New()
@@ -25,7 +25,7 @@ func three(t *testing.T) *Directory {
 	return d
 }
 
-// apply applies a command, and fails the test unless its answer is the wanted one and the invariants hold.
+// apply applies a command. It fails the test unless the refusal is want and the invariants hold.
 func apply(t *testing.T, d *Directory, c Command, want Refusal) Answer {
 	t.Helper()
 	a := d.Apply(c)
@@ -38,14 +38,14 @@ func apply(t *testing.T, d *Directory, c Command, want Refusal) Answer {
 	return a
 }
 
-// at returns a command that names the present epoch and version of shard 1.
+// at returns the command with the present epoch and version of shard 1.
 func at(d *Directory, c Command) Command {
 	s, _ := d.Shard(1)
 	c.Shard, c.Epoch, c.Version = 1, s.Epoch, s.Version
 	return c
 }
 
-// insync fails the test unless the in-sync set of shard 1 is the wanted one.
+// insync fails the test unless shard 1 has the in-sync set want.
 func insync(t *testing.T, d *Directory, want ...Member) {
 	t.Helper()
 	if s, _ := d.Shard(1); !slices.Equal(s.InSync, want) {
@@ -75,7 +75,7 @@ func TestARefusalAtThePresentVersionRaisesTheVersion(t *testing.T) {
 		t.Fatalf("the version is %d after a refusal at %d", got, refused.Version)
 	}
 	apply(t, d, at(d, Command{Kind: Expand, Node: 3, Incarnation: 1}), 0)
-	apply(t, d, refused, Stale) // what was refused once cannot be applied later
+	apply(t, d, refused, Stale) // a refused command cannot be applied later
 	insync(t, d, Member{1, 1}, Member{2, 1}, Member{3, 1})
 }
 
@@ -96,7 +96,7 @@ func TestANodeThatLostNothingKeepsItsPlace(t *testing.T) {
 	d := three(t)
 	apply(t, d, Command{Kind: Register, Node: 2, Incarnation: 1, Process: 9, Level: Disk, Kept: true}, 0)
 	insync(t, d, Member{1, 1}, Member{2, 1})
-	// In memory there is nothing to keep.
+	// A node at level memory cannot keep its data through a restart.
 	apply(t, d, Command{Kind: Register, Node: 2, Incarnation: 1, Process: 10, Level: Memory, Kept: true}, OldMember)
 }
 
@@ -111,13 +111,14 @@ func TestAnOlderRegisterChangesNothing(t *testing.T) {
 	insync(t, d, Member{1, 1}, Member{2, 5})
 }
 
-// Without files a node does not know its number. It must not take that of an earlier process, whose acknowledgements count.
+// A node without its files does not know its incarnation. It must not take that of an earlier process, whose
+// acknowledgements still count.
 func TestAnIncarnationBelongsToOneProcess(t *testing.T) {
 	d := three(t)
 	register := Command{Kind: Register, Node: 2, Incarnation: 1, Process: 99}
 	apply(t, d, register, OldMember)
 	register.Process = 2
-	apply(t, d, register, 0) // the same process sends it again
+	apply(t, d, register, 0) // the same process repeats its Register
 	insync(t, d, Member{1, 1}, Member{2, 1})
 	apply(t, d, Command{Kind: Register, Node: 2, Process: 99}, Unknown)
 	apply(t, d, Command{Kind: Register, Node: 7, Incarnation: 1, Process: 99}, Unknown)
@@ -157,11 +158,11 @@ func TestPromoteTakesAMemberInSync(t *testing.T) {
 func TestPromoteDropsTheOldMasterIfEnoughRemain(t *testing.T) {
 	d := three(t)
 	apply(t, d, at(d, Command{Kind: Promote, Node: 2, Drop: true}), 0)
-	insync(t, d, Member{1, 1}, Member{2, 1}) // k+1 = 2 members would not remain
+	insync(t, d, Member{1, 1}, Member{2, 1}) // fewer than k+1 = 2 members would remain
 	apply(t, d, at(d, Command{Kind: Expand, Node: 3, Incarnation: 1}), 0)
 	apply(t, d, at(d, Command{Kind: Promote, Node: 1, Drop: true}), 0)
 	insync(t, d, Member{1, 1}, Member{3, 1})
-	apply(t, d, at(d, Command{Kind: Promote, Node: 1, Drop: true}), 0) // itself, after a restart
+	apply(t, d, at(d, Command{Kind: Promote, Node: 1, Drop: true}), 0) // the master itself, after a restart
 	insync(t, d, Member{1, 1}, Member{3, 1})
 }
 
@@ -172,7 +173,7 @@ func TestKRisesToTheMembersInSyncMinusOne(t *testing.T) {
 	apply(t, d, at(d, Command{Kind: SetK, K: 0}), 0)
 	apply(t, d, at(d, Command{Kind: SetK, K: 1}), 0)
 	apply(t, d, Command{Kind: Register, Node: 2, Incarnation: 2, Process: 9}, 0)
-	apply(t, d, at(d, Command{Kind: SetK, K: 1}), 0) // it does not rise
+	apply(t, d, at(d, Command{Kind: SetK, K: 1}), 0) // K does not rise
 }
 
 func TestRemoveNodeLeavesMastersAndTheLastMembers(t *testing.T) {
@@ -188,7 +189,7 @@ func TestRemoveNodeLeavesMastersAndTheLastMembers(t *testing.T) {
 	}
 	apply(t, d, Command{Kind: RemoveNode, Node: 2}, Unknown)
 	apply(t, d, Command{Kind: Register, Node: 2, Incarnation: 9, Process: 9}, Unknown)
-	apply(t, d, Command{Kind: AddNode, Node: 2, Address: "a"}, Exists) // its id is not used again
+	apply(t, d, Command{Kind: AddNode, Node: 2, Address: "a"}, Exists) // the ID of a removed node is not used again
 	apply(t, d, Command{Kind: AddNode, Node: 5, Address: "a"}, 0)
 	apply(t, d, Command{Kind: AddNode, Node: 5, Address: "a"}, 0)
 	apply(t, d, Command{Kind: AddNode, Node: 5, Address: "b"}, Exists)
@@ -260,7 +261,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 	}
 }
 
-// A valid checksum does not make content valid.
+// A valid checksum does not make the content valid.
 func TestASnapshotThatBreaksARuleIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(d *Directory){
 		"a member of an old incarnation": func(d *Directory) { d.shards[0].InSync = []Member{{2, 7}} },
@@ -295,7 +296,7 @@ func TestAnUnknownFormatIsNotCalledDamage(t *testing.T) {
 	}
 }
 
-// command draws a command about few nodes, so that many of them are applied.
+// command generates a command about few nodes, so that the directory accepts many of them.
 func command() *rapid.Generator[Command] {
 	return rapid.Custom(func(t *rapid.T) Command {
 		small := rapid.Uint64Range(0, 4)

@@ -7,27 +7,29 @@ import (
 	"hash/crc32"
 )
 
-// A snapshot, a command and an answer are numbers as varints (encoding/binary) and texts with their length before them:
+// The formats of a snapshot, a command and an answer. Numbers are varints (encoding/binary); a text follows its
+// length.
 //
 //	snapshot  format 1 byte, the highest ID, nodes, shards, CRC-32C of all before it 4 bytes
 //	command   format 1 byte, kind, fields
 //	answer    format 1 byte, fields
 //
-// A later version that adds a field raises the format, and reads the formats before it.
+// A later version that adds a field raises the format number, and still reads the older formats.
 const (
 	snapshotFormat = 1
 	commandFormat  = 1
 	answerFormat   = 1
 )
 
-// maxCount bounds what a length in damaged input can make Restore allocate. A group has a few nodes, and a few shards a node.
+// maxCount limits the lengths that the decoders accept, so that damaged input cannot make them allocate much. A group
+// has a few nodes, and each node a few shards.
 const maxCount = 1 << 16
 
-// ErrDamaged is the error of Restore, DecodeCommand and DecodeAnswer for bytes that Snapshot, AppendCommand and AppendAnswer did not
-// write.
-var ErrDamaged = errors.New("directory: damaged")
+// ErrDamaged is the error of Restore, DecodeCommand and DecodeAnswer for input that Snapshot, AppendCommand and
+// AppendAnswer did not write.
+var ErrDamaged = errors.New("directory: the data is damaged")
 
-// Snapshot returns the state in bytes. O(state).
+// Snapshot returns the encoded state. O(state).
 func (d *Directory) Snapshot() []byte {
 	b := binary.AppendUvarint([]byte{snapshotFormat}, uint64(d.last))
 	b = binary.AppendUvarint(b, uint64(len(d.nodes)))
@@ -38,18 +40,18 @@ func (d *Directory) Snapshot() []byte {
 	return binary.BigEndian.AppendUint32(b, checksum(b))
 }
 
-// Restore replaces the state by that of a snapshot. If the bytes are damaged, or of a format that this version does not know, it
-// returns an error, which is ErrDamaged in the first case, and the state stays as it was.
+// Restore replaces the state by that of a snapshot. It returns ErrDamaged for damaged input, and a different error
+// for a format that this version does not know. The state stays the same after an error.
 func (d *Directory) Restore(snapshot []byte) error {
 	if len(snapshot) < 5 {
-		return fmt.Errorf("%w: a snapshot of %d bytes, want at least 5", ErrDamaged, len(snapshot))
+		return fmt.Errorf("%w: the snapshot has %d bytes, want at least 5", ErrDamaged, len(snapshot))
 	}
 	body, sum := snapshot[:len(snapshot)-4], binary.BigEndian.Uint32(snapshot[len(snapshot)-4:])
 	if got := checksum(body); got != sum {
 		return fmt.Errorf("%w: the snapshot has checksum %08x, its content %08x", ErrDamaged, sum, got)
 	}
 	if body[0] != snapshotFormat {
-		return fmt.Errorf("directory: a snapshot of format %d, want %d: a newer version of ebb has written it", body[0], snapshotFormat)
+		return fmt.Errorf("directory: the snapshot has format %d, want %d: a newer version of ebb has written it", body[0], snapshotFormat)
 	}
 	r := reader{what: "the snapshot", rest: body[1:]}
 	next := Directory{last: NodeID(r.number(1<<32 - 1)), faults: d.faults}
@@ -61,26 +63,26 @@ func (d *Directory) Restore(snapshot []byte) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err := next.Check(); err != nil {
-		return fmt.Errorf("%w: the snapshot has a valid checksum, and its content breaks a rule: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: the snapshot has a valid checksum, but its content breaks a rule: %w", ErrDamaged, err)
 	}
 	*d = next
 	return nil
 }
 
-// AppendCommand appends a command to b, as DecodeCommand reads it.
+// AppendCommand appends the encoding of a command to b. DecodeCommand decodes it.
 func AppendCommand(b []byte, c Command) []byte {
 	b = appendNumbers(append(b, commandFormat), uint64(c.Kind), uint64(c.Shard), c.Epoch, c.Version, uint64(c.Node), c.Incarnation,
 		c.Process, uint64(c.K), uint64(c.Level), flags(c.Voter, c.Data, c.Kept, c.Drop, c.AcceptLoss))
 	return appendMembers(appendText(b, c.Address), c.Members)
 }
 
-// DecodeCommand returns the command in b. It returns ErrDamaged for other bytes.
+// DecodeCommand returns the command in b. It returns ErrDamaged for damaged input.
 func DecodeCommand(b []byte) (Command, error) {
 	if len(b) == 0 {
-		return Command{}, fmt.Errorf("%w: an empty command", ErrDamaged)
+		return Command{}, fmt.Errorf("%w: the command has no bytes", ErrDamaged)
 	}
 	if b[0] != commandFormat {
-		return Command{}, fmt.Errorf("directory: a command of format %d, want %d: a newer version of ebb has written it", b[0], commandFormat)
+		return Command{}, fmt.Errorf("directory: the command has format %d, want %d: a newer version of ebb has written it", b[0], commandFormat)
 	}
 	r := reader{what: "the command", rest: b[1:]}
 	c := Command{Kind: Kind(r.number(uint64(Recover))), Shard: ShardID(r.number(1<<32 - 1)), Epoch: r.number(most), Version: r.number(most),
@@ -94,19 +96,19 @@ func DecodeCommand(b []byte) (Command, error) {
 	return c, nil
 }
 
-// AppendAnswer appends an answer to b, as DecodeAnswer reads it.
+// AppendAnswer appends the encoding of an answer to b. DecodeAnswer decodes it.
 func AppendAnswer(b []byte, a Answer) []byte {
 	b = appendNumbers(append(b, answerFormat), uint64(a.Refused))
 	return appendShards(appendNode(b, a.Node), a.Shards)
 }
 
-// DecodeAnswer returns the answer in b. It returns ErrDamaged for other bytes.
+// DecodeAnswer returns the answer in b. It returns ErrDamaged for damaged input.
 func DecodeAnswer(b []byte) (Answer, error) {
 	if len(b) == 0 {
-		return Answer{}, fmt.Errorf("%w: an empty answer", ErrDamaged)
+		return Answer{}, fmt.Errorf("%w: the answer has no bytes", ErrDamaged)
 	}
 	if b[0] != answerFormat {
-		return Answer{}, fmt.Errorf("directory: an answer of format %d, want %d: a newer version of ebb has written it", b[0], answerFormat)
+		return Answer{}, fmt.Errorf("directory: the answer has format %d, want %d: a newer version of ebb has written it", b[0], answerFormat)
 	}
 	r := reader{what: "the answer", rest: b[1:]}
 	a := Answer{Refused: Refusal(r.number(255)), Node: r.node()}
@@ -151,7 +153,7 @@ func appendMembers(b []byte, all []Member) []byte {
 	return b
 }
 
-// flags returns a number with a bit for each flag, the first one the lowest.
+// flags returns the flags as the bits of a number, the first one as the lowest bit.
 func flags(all ...bool) (n uint64) {
 	for i, set := range all {
 		if set {
@@ -161,12 +163,12 @@ func flags(all ...bool) (n uint64) {
 	return n
 }
 
-// most is the greatest number.
+// most is the limit of numbers that may have any value.
 const most = 1<<64 - 1
 
-// reader reads what the append functions wrote. After the first error its methods return zero values; end returns the error.
+// reader decodes values. After the first error its methods return zero values; end returns the error.
 type reader struct {
-	what string // the subject of its errors
+	what string // the subject of the errors, such as "the command"
 	rest []byte
 	err  error
 }
@@ -178,7 +180,7 @@ func (r *reader) fail(err error) {
 	r.rest = nil
 }
 
-// number returns the next number, which must be at most limit.
+// number returns the next number, or fails if it is above limit.
 func (r *reader) number(limit uint64) uint64 {
 	if r.err != nil {
 		return 0
@@ -189,7 +191,7 @@ func (r *reader) number(limit uint64) uint64 {
 		return 0
 	}
 	if n > limit {
-		r.fail(fmt.Errorf("%s has the number %d where the greatest is %d", r.what, n, limit))
+		r.fail(fmt.Errorf("%s has the number %d, want at most %d", r.what, n, limit))
 		return 0
 	}
 	r.rest = r.rest[size:]
@@ -250,10 +252,10 @@ func (r *reader) shard() Shard {
 	return s
 }
 
-// end returns the first error, or one for bytes that are left.
+// end returns the first error, or an error if bytes are left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("%s has %d bytes behind its end", r.what, len(r.rest))
+		r.err = fmt.Errorf("%s has %d extra bytes behind its end", r.what, len(r.rest))
 	}
 	return r.err
 }

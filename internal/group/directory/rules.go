@@ -1,30 +1,30 @@
 package directory
 
-// This file has the rules that a Fault can switch off, one method each. A server has no faults.
+// This file has the rules that Faults can switch off, one method for each. A server has no faults.
 
-// Faults switch rules off. They are for the simulator alone (internal/testing/groupsim), which must find each of them: a rule whose
-// absence it does not notice is not tested.
+// Faults switch rules off. Only the simulator uses them (internal/testing/groupsim). It must find each fault: a rule
+// whose absence it does not notice is not tested.
 type Faults struct {
-	NoCompare      bool // a command is applied whatever epoch and version it names
-	ShrinkBelow    bool // Shrink leaves fewer than k+1 members
-	PromoteOutside bool // Promote takes a node that is not in sync
-	ExpandAny      bool // Expand adds the incarnation that is registered, not the one that it names
-	LateRegister   bool // a Register of an older incarnation counts
+	NoCompare      bool // commands are applied whatever epoch and version they name
+	ShrinkBelow    bool // Shrink may leave fewer than k+1 members
+	PromoteOutside bool // Promote accepts a node that is not in sync
+	ExpandAny      bool // Expand adds the registered incarnation, not the one that the command names
+	LateRegister   bool // a Register of an older incarnation is applied
 	SilentRefusal  bool // a refusal does not raise the version
 }
 
 // Plant sets the faults.
 func (d *Directory) Plant(f Faults) { d.faults = f }
 
-// agrees reports whether a command names the present epoch and version of its shard: compare and set.
+// agrees reports whether a command names the present epoch and version of its shard.
 func (d *Directory) agrees(s Shard, c Command) bool {
 	return s.Epoch == c.Epoch && s.Version == c.Version || d.faults.NoCompare
 }
 
-// refusalsCount reports whether a refusal raises the version, so that its proposer learns that the command is over.
+// refusalsCount reports whether a refusal raises the version, by which the proposer learns that its command is over.
 func (d *Directory) refusalsCount() bool { return !d.faults.SilentRefusal }
 
-// added returns the member that an Expand adds: the incarnation that it names.
+// added returns the member that an Expand adds: the incarnation that the command names.
 func (d *Directory) added(n Node, c Command) Member {
 	if d.faults.ExpandAny {
 		return Member{c.Node, n.Incarnation}
@@ -37,7 +37,7 @@ func (d *Directory) suffice(s *Shard, members int) bool {
 	return s.Enough(members) || d.faults.ShrinkBelow
 }
 
-// candidate returns the member that a Promote names: one in sync.
+// candidate returns the member that a Promote names, which must be in sync.
 func (d *Directory) candidate(s *Shard, id NodeID) (Member, bool) {
 	m, ok := s.Member(id)
 	if !ok && d.faults.PromoteOutside {
@@ -47,7 +47,7 @@ func (d *Directory) candidate(s *Shard, id NodeID) (Member, bool) {
 	return m, ok
 }
 
-// isLate reports whether a Register comes after one of a later incarnation of its node.
+// isLate reports whether a Register names an older incarnation than the registered one.
 func (d *Directory) isLate(n Node, c Command) bool {
 	return c.Incarnation < n.Incarnation && !d.faults.LateRegister
 }
