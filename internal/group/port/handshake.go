@@ -14,7 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/cleantext"
 )
 
-// The handshake. The side that dials proves itself first, so that a stranger that connects gets nothing to guess the secret by.
+// The handshake. The dialling side proves first that it knows the secret, so a stranger that connects receives
+// nothing from which it could guess the secret.
 //
 //	dials                                               accepts
 //	magic, version, kind, number, group, from, to ──▶
@@ -24,7 +25,7 @@ import (
 const (
 	magic   = "ebb-group"
 	version = 1
-	fixed   = len(magic) + 2 + nonceSize // before the names
+	fixed   = len(magic) + 2 + nonceSize // the bytes before the names
 
 	nonceSize = 32
 	proofSize = sha256.Size
@@ -32,21 +33,21 @@ const (
 	kindCalls  = 'c'
 	kindStream = 's'
 
-	dials   = 'd' // whose proof it is
+	dials   = 'd' // the side that gives a proof
 	accepts = 'a'
 )
 
-// exporter names the key of a TLS connection that the proofs cover (RFC 8446, 7.5).
+// exporter is the label of the TLS key that the proofs cover (RFC 8446, 7.5).
 const exporter = "EXPORTER-ebb-group"
 
-// hello is the first message of the side that dials.
+// hello is the first message of the dialling side.
 type hello struct {
 	kind            byte
 	nonce           [nonceSize]byte
 	group, from, to string
 }
 
-// appendTo appends the hello to b. Its names have at most maxName bytes.
+// appendTo appends the encoded hello to b. Each name must have at most maxName bytes.
 func (h *hello) appendTo(b []byte) []byte {
 	b = append(append(b, magic...), version, h.kind)
 	b = append(b, h.nonce[:]...)
@@ -56,7 +57,7 @@ func (h *hello) appendTo(b []byte) []byte {
 	return b
 }
 
-// readHello reads a hello, and returns its bytes too.
+// readHello reads a hello, and returns its bytes as well, for the proofs.
 func readHello(c io.Reader) (h hello, raw []byte, err error) {
 	raw = make([]byte, fixed, fixed+3*(1+maxName))
 	if _, err = io.ReadFull(c, raw); err != nil {
@@ -91,7 +92,8 @@ func readText(c io.Reader) (string, error) {
 	return string(b[1 : 1+n]), err
 }
 
-// binding returns a value that the two ends of a TLS connection alone know; nothing without TLS. It makes the TLS handshake.
+// binding makes the TLS handshake, and returns a value that only the two ends of the connection know. Without TLS it
+// returns nil.
 func binding(c net.Conn) ([]byte, error) {
 	secured, ok := c.(*tls.Conn)
 	if !ok {
@@ -104,30 +106,30 @@ func binding(c net.Conn) ([]byte, error) {
 	return state.ExportKeyingMaterial(exporter, nil, 32)
 }
 
-// proof returns what shows that a side knows the secret.
+// proof returns the HMAC by which a side proves that it knows the secret.
 func (p *Port) proof(side byte, bound, hello, nonce []byte) []byte {
 	h := hmac.New(sha256.New, []byte(p.conf.Secret))
 	h.Write([]byte{side, byte(len(bound))})
 	h.Write(bound)
-	h.Write(hello) // its end follows from its content
+	h.Write(hello) // self-delimiting, so it needs no length
 	h.Write(nonce)
 	return h.Sum(nil)
 }
 
-// ask makes the handshake of a connection that this port has dialled.
+// ask makes the handshake on a connection that this port has dialled.
 func (p *Port) ask(c net.Conn, h hello) error {
 	bound, err := binding(c)
 	if err != nil {
 		return err
 	}
-	_, _ = rand.Read(h.nonce[:]) // ends the process instead of returning an error
+	_, _ = rand.Read(h.nonce[:]) // rand.Read never returns an error: it ends the process instead
 	said := h.appendTo(nil)
 	if _, err := c.Write(said); err != nil {
 		return err
 	}
 	nonce := make([]byte, nonceSize)
 	if _, err := io.ReadFull(c, nonce); err != nil {
-		return fmt.Errorf("the peer does not answer as a group's port does: %w", err)
+		return fmt.Errorf("the peer does not answer like a group's port: %w", err)
 	}
 	if _, err := c.Write(p.proof(dials, bound, said, nonce)); err != nil {
 		return err
@@ -149,7 +151,7 @@ func (p *Port) ask(c net.Conn, h hello) error {
 	return nil
 }
 
-// answer makes the handshake of a connection that this port has accepted.
+// answer makes the handshake on a connection that this port has accepted.
 func (p *Port) answer(c net.Conn) (hello, error) {
 	bound, err := binding(c)
 	if err != nil {
@@ -181,7 +183,8 @@ func (p *Port) answer(c net.Conn) (hello, error) {
 	return h, err
 }
 
-// refuse returns why this node wants nothing from a peer that knows the secret, or "".
+// refuse returns the reason for which this node refuses a peer that knows the secret, or "". The peer shows it as a
+// statement about this node.
 func (p *Port) refuse(h hello) string {
 	switch {
 	case h.group != p.conf.Group:
@@ -196,7 +199,7 @@ func (p *Port) refuse(h hello) string {
 	return "it knows no such connection"
 }
 
-// writeFrame writes a request or an answer: its length in four bytes, and its bytes.
+// writeFrame writes a request or an answer: four bytes of length, then the body.
 func writeFrame(c io.Writer, body []byte) error {
 	if len(body) > maxFrame {
 		return ErrTooLarge
@@ -206,7 +209,7 @@ func writeFrame(c io.Writer, body []byte) error {
 	return err
 }
 
-// readSize reads the length of a frame.
+// readSize reads the length of a frame. It returns ErrTooLarge above maxFrame.
 func readSize(c io.Reader) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
@@ -218,7 +221,7 @@ func readSize(c io.Reader) (int, error) {
 	return 0, ErrTooLarge
 }
 
-// readFrame reads the bytes of a frame.
+// readFrame reads the body of a frame.
 func readFrame(c io.Reader, size int) ([]byte, error) {
 	b := make([]byte, size)
 	_, err := io.ReadFull(c, b)

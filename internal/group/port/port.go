@@ -1,20 +1,22 @@
-// Package port is the port of a node at which the other nodes of its group reach it. All that nodes say to each other, but the data
-// itself, goes through it:
+// Package port is the port of a node for the other nodes of its group. All communication between nodes uses it,
+// except for the stream of data:
 //
 //	TCP, TLS 1.3 ─▶ handshake ─┬─▶ calls      a request, an answer: heartbeats, proposals for the leader     Handler, Port.Call
 //	                           └─▶ streams    bytes in both directions: raft                               Port.Streams, DialStream
 //
-// In the handshake each side proves that it knows the group's secret, without showing it, and the side that dials names the node that
-// it wants. A node that has another name refuses: what is meant for a node before it lost its files does not reach the one after.
+// In the handshake each side proves that it knows the group's secret without showing it, and the dialling side names
+// the node that it wants. A node with a different name refuses. So messages for a node before it lost its files do
+// not reach the node that comes back.
 //
-// Until a peer has proved that it is a node of the group, it costs some hundred bytes, for the time limit of a handshake, and at most
-// maxPending peers do so at once; strangers.go says how these are divided. Afterwards a call has at most maxFrame bytes in each direction.
+// Until a peer has proved that it is a node of the group, it costs a few hundred bytes, for at most the time limit of
+// a handshake, and at most maxPending peers are in that state; strangers.go divides them. After the handshake a call
+// has at most maxFrame bytes in each direction.
 //
 // Invariants:
 //
-//   - Nothing of a peer reaches the Handler or Streams before its handshake is complete.
-//   - The proofs cover the names, the numbers of both sides and the TLS connection, so that no proof serves a second time, for
-//     another node, or for a connection through which a third one passes it on.
+//   - No byte of a peer reaches the Handler or Streams before its handshake is complete.
+//   - The proofs cover the names, both random numbers and the TLS connection. So a proof is valid only once, only for one node,
+//     and not on a connection through which a third party forwards it.
 //   - Close waits for every goroutine that the port has started.
 //
 // Start reading at Open, then handshake.go.
@@ -33,39 +35,41 @@ import (
 )
 
 const (
-	// maxOpen bounds the open connections of peers: raft has up to three and calls up to two for each pair of nodes.
+	// maxOpen limits the open connections of peers. Each pair of nodes has up to three for raft and up to two for
+	// calls.
 	maxOpen = 256
-	// maxName bounds each name in a handshake.
+	// maxName limits the bytes of each name in a handshake.
 	maxName = 255
-	// maxFrame bounds a request and an answer. A command of the directory has at most 64 KiB.
+	// maxFrame limits the bytes of a request and of an answer. A command of the directory has at most 64 KiB.
 	maxFrame = 256 << 10
-	// maxIdle bounds the idle connections for calls that are kept for each peer. Calls are small, and heartbeats follow each other.
+	// maxIdle limits the idle connections that the port keeps for calls to one peer. Calls are short, and heartbeats
+	// follow each other.
 	maxIdle = 2
-	// queued bounds the streams that wait for Accept.
+	// queued limits the streams that wait for Accept.
 	queued = 16
 )
 
-// Config says how a port works. Self, Group, Listeners, Timeout and Handler are required.
+// Config configures a port. Self, Group, Listeners, Timeout and Handler are required.
 type Config struct {
-	Self      string         // the name that peers want when they want this node
+	Self      string         // the name of this node, as peers dial it
 	Group     string         // group-name
 	Secret    string         // the same on all nodes; empty: none
-	Listeners []net.Listener // of the group's port, without TLS. The port closes them.
-	Nodes     []string       // host:port of the nodes: room for handshakes is kept for them
-	// Server and Client are how to speak TLS, or both nil.
+	Listeners []net.Listener // for the group's port, without TLS. The port closes them.
+	Nodes     []string       // host:port of the nodes, for which handshakes are reserved
+	// Server and Client configure TLS. Both are nil without TLS.
 	Server, Client *tls.Config
 	// Dial connects to an address; nil: by TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Timeout is the limit of a handshake, of the rest of a frame that has begun, and of a call whose context has none.
+	// Timeout limits a handshake, the rest of a frame that has begun, and a call whose context has no deadline.
 	Timeout time.Duration
-	// Handler answers the calls of a peer, several at once. ctx ends with the port.
+	// Handler answers calls of peers, concurrently. ctx ends with the port.
 	Handler func(ctx context.Context, from string, request []byte) []byte
 	Logger  *slog.Logger // nil: none
 }
 
-// Errors of Call and DialStream; others are those of the network.
+// Errors of Call and DialStream. All other errors come from the network.
 var (
-	// ErrRefused means that the peer is there, and wants nothing from this node: the text says why.
+	// ErrRefused means that the peer is reachable but refuses this node. The text gives its reason.
 	ErrRefused = errors.New("the node has refused the connection")
 	// ErrTooLarge means that a request or an answer has more than maxFrame bytes.
 	ErrTooLarge = fmt.Errorf("a message between nodes has more than %d bytes", maxFrame)
@@ -76,16 +80,16 @@ var (
 // Port is a node's port. It is safe for concurrent use.
 type Port struct {
 	conf    Config
-	ctx     context.Context // ends with the port
+	ctx     context.Context // ends when the port closes
 	cancel  context.CancelFunc
 	pending handshakes
 	streams chan net.Conn
-	done    sync.WaitGroup // goroutines
+	done    sync.WaitGroup // goroutines of the port
 
-	mu    sync.Mutex            // guards what follows
+	mu    sync.Mutex            // guards the fields below
 	peers map[*conn]struct{}    // open connections whose handshake is complete
-	idle  map[target][]*conn    // connections for calls that wait for the next one
-	raw   map[net.Conn]struct{} // connections whose handshake is under way
+	idle  map[target][]*conn    // idle connections for calls, by destination
+	raw   map[net.Conn]struct{} // connections in the handshake
 	end   bool
 }
 
@@ -111,7 +115,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// Open begins to accept connections. The caller ends the port by Close.
+// Open starts to accept connections. The caller closes the port.
 func Open(c Config) (*Port, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -122,9 +126,9 @@ func Open(c Config) (*Port, error) {
 	case c.Group == "" || len(c.Group) > maxName:
 		return nil, fmt.Errorf("group-name has %d bytes, want from 1 to %d", len(c.Group), maxName)
 	case c.Timeout <= 0:
-		return nil, errors.New("the group's port needs a time limit")
+		return nil, errors.New("the group's port needs a Timeout above 0")
 	case (c.Server == nil) != (c.Client == nil):
-		return nil, errors.New("the group's port needs TLS in both directions, or in none")
+		return nil, errors.New("the group's port needs TLS for both Server and Client, or for neither")
 	case len(c.Listeners) == 0 || c.Handler == nil:
 		return nil, errors.New("the group's port needs a listener and a handler")
 	}
@@ -144,7 +148,7 @@ func Open(c Config) (*Port, error) {
 	return p, nil
 }
 
-// newest returns a configuration of TLS 1.3: the proofs of the handshake need its key for applications.
+// newest returns a copy of c that allows only TLS 1.3: the proofs use its exported key.
 func newest(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.MinVersion, c.MaxVersion = tls.VersionTLS13, 0
@@ -155,7 +159,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// Close ends the port and waits for its goroutines. Streams that were handed out end too.
+// Close closes the port and all its connections, open streams among them, and waits for its goroutines.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	if p.end {
@@ -190,7 +194,7 @@ func (p *Port) Close() error {
 	}
 }
 
-// accept takes connections of a listener until the port is closed.
+// accept accepts connections from a listener until the port is closed.
 func (p *Port) accept(l net.Listener) {
 	for {
 		raw, err := l.Accept()
@@ -213,7 +217,7 @@ func (p *Port) accept(l net.Listener) {
 	}
 }
 
-// pause waits before the next Accept after one that failed: of files or memory there may be enough later.
+// pause waits before the next Accept after a failed one: the process may have files or memory again later.
 func (p *Port) pause() {
 	t := time.NewTimer(p.conf.Timeout / 10)
 	defer t.Stop()
@@ -223,7 +227,8 @@ func (p *Port) pause() {
 	}
 }
 
-// serve makes the handshake of a connection, and then answers its calls, or hands it out as a stream. It calls admitted between the two.
+// serve makes the handshake of a connection, calls admitted, and then answers the peer's calls or hands the
+// connection out as a stream.
 func (p *Port) serve(raw net.Conn, admitted func()) {
 	c, h, err := p.admit(raw)
 	admitted()
@@ -236,14 +241,14 @@ func (p *Port) serve(raw net.Conn, admitted func()) {
 	if h.kind == kindStream {
 		select {
 		case p.streams <- c:
-		default: // nothing accepts them: raft is not there, or no longer
+		default: // the queue is full, or raft does not run
 			c.Close()
 		}
 		return
 	}
 	defer c.Close()
 	for {
-		size, err := readSize(c) // an idle peer may be silent for ever
+		size, err := readSize(c) // without a time limit: a peer may be idle
 		if err != nil {
 			return
 		}
@@ -258,7 +263,7 @@ func (p *Port) serve(raw net.Conn, admitted func()) {
 	}
 }
 
-// admit makes the handshake of a connection that was accepted, within Timeout.
+// admit makes the handshake of an accepted connection, within Timeout.
 func (p *Port) admit(raw net.Conn) (*conn, hello, error) {
 	if !p.track(raw) {
 		return nil, hello{}, ErrClosed
@@ -282,7 +287,8 @@ func (p *Port) admit(raw net.Conn) (*conn, hello, error) {
 	return c, h, err
 }
 
-// track notes a connection whose handshake begins, unless the port is closed.
+// track records a connection whose handshake begins. It closes the connection and reports false if the port is
+// closed.
 func (p *Port) track(raw net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,7 +306,7 @@ func (p *Port) forget(raw net.Conn) {
 	delete(p.raw, raw)
 }
 
-// keep notes a connection whose handshake is complete.
+// keep records a connection whose handshake is complete.
 func (p *Port) keep(secured net.Conn) (*conn, error) {
 	c := &conn{Conn: secured, port: p}
 	p.mu.Lock()
@@ -311,14 +317,14 @@ func (p *Port) keep(secured net.Conn) (*conn, error) {
 		return nil, ErrClosed
 	case len(p.peers) >= maxOpen:
 		secured.Close()
-		return nil, fmt.Errorf("the group's port has %d connections already", maxOpen)
+		return nil, fmt.Errorf("the group's port already has %d connections, which is its limit", maxOpen)
 	}
 	p.peers[c] = struct{}{}
 	return c, nil
 }
 
-// within runs a step on a connection, and closes the connection if ctx ends or Timeout passes meanwhile. The step then fails, and the
-// error is that of the context.
+// within runs a step on a connection. It closes the connection if ctx ends or Timeout passes meanwhile, and then
+// returns the context's error.
 func (p *Port) within(ctx context.Context, c io.Closer, step func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, p.conf.Timeout)
 	defer cancel()
@@ -330,7 +336,7 @@ func (p *Port) within(ctx context.Context, c io.Closer, step func() error) error
 	return err
 }
 
-// connect dials a peer and makes the handshake.
+// connect dials a peer and makes the handshake, within Timeout.
 func (p *Port) connect(ctx context.Context, kind byte, at target) (*conn, error) {
 	if len(at.to) > maxName {
 		return nil, fmt.Errorf("the name of a node has %d bytes, want at most %d", len(at.to), maxName)
@@ -359,8 +365,8 @@ func (p *Port) connect(ctx context.Context, kind byte, at target) (*conn, error)
 	return p.keep(secured)
 }
 
-// Call sends a request to the node at an address and returns its answer. to is the name of the node that is meant; empty: any node
-// that is there. After an error the node may have handled the request.
+// Call sends a request to the node at an address and returns its answer. to is the name of the intended node; ""
+// accepts any node at the address. After an error the node may still have handled the request.
 func (p *Port) Call(ctx context.Context, address, to string, request []byte) ([]byte, error) {
 	if len(request) > maxFrame {
 		return nil, ErrTooLarge
@@ -392,7 +398,7 @@ func (p *Port) Call(ctx context.Context, address, to string, request []byte) ([]
 	return answer, nil
 }
 
-// DialStream opens a stream to the node of a name.
+// DialStream opens a stream to the node at an address; to is its name.
 func (p *Port) DialStream(ctx context.Context, address, to string) (net.Conn, error) {
 	c, err := p.connect(ctx, kindStream, target{address, to})
 	if err != nil {
@@ -408,7 +414,7 @@ func shown(at target) string {
 	return at.to + " at " + at.address
 }
 
-// borrow returns a connection that has been used for a call, or nil.
+// borrow returns an idle connection for a call, or nil.
 func (p *Port) borrow(at target) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -425,7 +431,7 @@ func (p *Port) borrow(at target) *conn {
 	return c
 }
 
-// giveBack keeps a connection for the next call.
+// giveBack keeps a connection for the next call, or closes it.
 func (p *Port) giveBack(at target, c *conn) {
 	p.mu.Lock()
 	keep := !p.end && len(p.idle[at]) < maxIdle
@@ -438,7 +444,7 @@ func (p *Port) giveBack(at target, c *conn) {
 	}
 }
 
-// Streams returns the listener of the streams that peers open. Its Close leaves the port open.
+// Streams returns a listener of the streams that peers open. Closing the listener does not close the port.
 func (p *Port) Streams() net.Listener {
 	ctx, cancel := context.WithCancel(p.ctx)
 	return &streams{port: p, ctx: ctx, cancel: cancel}
@@ -450,7 +456,7 @@ type streams struct {
 	cancel context.CancelFunc
 }
 
-// Accept returns the next stream. After Close, or that of the port, it returns ErrClosed.
+// Accept returns the next stream, or ErrClosed once the listener or the port is closed.
 func (s *streams) Accept() (net.Conn, error) {
 	select {
 	case <-s.ctx.Done():
@@ -465,7 +471,7 @@ func (s *streams) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept.
+// Close makes Accept return ErrClosed.
 func (s *streams) Close() error {
 	s.cancel()
 	return nil

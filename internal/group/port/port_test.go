@@ -55,7 +55,8 @@ func (w *world) dial(_ context.Context, address string) (net.Conn, error) {
 	return l.Dial()
 }
 
-// config returns the configuration of a port at an address, whose handler repeats the request behind the name of its sender.
+// config returns the configuration of a port at an address. Its handler answers with the sender's name and the
+// request.
 func (w *world) config(address, self string) Config {
 	l := memnet.Listen(address)
 	w.listeners[address] = l
@@ -75,14 +76,14 @@ func (w *world) start(c Config) *Port {
 	return p
 }
 
-// count returns the number of connections whose handshake is under way, and of those whose handshake is complete.
+// count returns the number of connections in the handshake, and of those behind it.
 func (p *Port) count() (raw, peers int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.raw), len(p.peers)
 }
 
-// two starts two ports, at a and b.
+// two starts the ports a and b.
 func (w *world) two(change func(*Config)) (a, b *Port) {
 	w.Helper()
 	ca, cb := w.config("a", "1.x"), w.config("b", "2.y")
@@ -93,7 +94,7 @@ func (w *world) two(change func(*Config)) (a, b *Port) {
 	return w.start(ca), w.start(cb)
 }
 
-// certificate returns both sides of TLS with one certificate that each side checks.
+// certificate returns TLS configurations of both sides with one certificate, which each side verifies.
 func certificate(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	cert, key := certtest.Make(t, "group")
@@ -212,7 +213,7 @@ func TestANodeRefusesWhatIsNotForIt(t *testing.T) {
 	})
 }
 
-// A node that does not know the secret, but answers as if it did, is found out.
+// A peer that does not know the secret, but acts as if it did, is detected.
 func TestANodeProvesThatItKnowsTheSecret(t *testing.T) {
 	bubble(t, func(w *world) {
 		a := w.start(w.config("a", "1.x"))
@@ -238,7 +239,7 @@ func TestANodeProvesThatItKnowsTheSecret(t *testing.T) {
 	})
 }
 
-// A proof of one node is worth nothing with another number, for another node, or on another TLS connection.
+// A proof is not valid with another random number, for another node, or on another TLS connection.
 func TestAProofServesOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		p := w.start(w.config("a", "1.x"))
@@ -294,17 +295,17 @@ func TestAPeerThatIsSilentOrTalksNonsenseIsClosed(t *testing.T) {
 					t.Errorf("closed after %v, want %v", took, x.wait)
 				}
 				if len(got) > nonceSize && got[nonceSize] == 0 {
-					t.Error("it was let in")
+					t.Error("the peer was let in")
 				}
 			})
 		})
 	}
 }
 
-// crowd is a listener whose connections come from addresses of the test's choice.
+// crowd is a listener whose connections have addresses that the test chooses.
 type crowd struct {
 	*memnet.Listener
-	from chan string // of the next connections, each host:port
+	from chan string // the address of the next connection, host:port
 }
 
 func (l crowd) Accept() (net.Conn, error) {
@@ -322,7 +323,8 @@ type of struct {
 
 func (c of) RemoteAddr() net.Addr { return c.from }
 
-// crowded starts two ports as two does, and lets b meet connections of addresses; silent makes one that says nothing.
+// crowded starts two ports as two does, and lets b accept connections from any address. silent opens a connection
+// that sends nothing.
 func (w *world) crowded(nodes []string, test func(a, b *Port, from chan string, silent func(from string) net.Conn)) {
 	w.Helper()
 	from := make(chan string, 1)
@@ -381,7 +383,8 @@ func TestSilentConnectionsKeepNoNodeOut(t *testing.T) {
 	}
 }
 
-// The list may have names, and a node may connect from another address: it is known once it has been reached, or has proved itself.
+// The list may have host names, and a node may connect from a different address. The port learns an address when it
+// reaches the node, or when the node proves itself.
 func TestThePortLearnsTheAddressesOfNodes(t *testing.T) {
 	for _, proves := range []bool{true, false} {
 		bubble(t, func(w *world) {
@@ -478,12 +481,12 @@ func TestACallEndsInTime(t *testing.T) {
 		if _, err := a.Call(ctx, "b", "", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != limit/4 {
 			t.Errorf("%v after %v, want that of the context, %v", err, time.Since(began), limit/4)
 		}
-		// The rest of a frame is due within the limit, too.
+		// The rest of a frame must arrive within the limit, too.
 		c, err := a.connect(context.Background(), kindCalls, target{"b", ""})
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * limit) // an idle connection stays
+		time.Sleep(10 * limit) // an idle connection stays open
 		began = time.Now()
 		if _, err := c.Write([]byte{0, 0, 0, 2, 'x'}); err != nil {
 			t.Fatal(err)
@@ -526,7 +529,7 @@ func TestAClosedPortLeavesNothing(t *testing.T) {
 	})
 }
 
-// A node that has come back is reached again, though the connections to the process before are kept.
+// Calls reach a restarted node although the idle connections to its previous process are broken.
 func TestARestartedNodeIsReachedAgain(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.two(nil)
@@ -551,8 +554,8 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 		"the name of this node": func(c *Config) { c.Self = "" },
 		"has 256 bytes":         func(c *Config) { c.Self = strings.Repeat("x", 256) },
 		"group-name":            func(c *Config) { c.Group = "" },
-		"time limit":            func(c *Config) { c.Timeout = 0 },
-		"in both directions":    func(c *Config) { c.Server = &tls.Config{} },
+		"a Timeout":             func(c *Config) { c.Timeout = 0 },
+		"for both":              func(c *Config) { c.Server = &tls.Config{} },
 		"a handler":             func(c *Config) { c.Handler = nil },
 	} {
 		c := whole
@@ -563,7 +566,7 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 	}
 }
 
-// Of IPv6 a node is its address: its network has other machines.
+// An IPv6 node is identified by its whole address: other machines share its network.
 func TestANeighbourOfANodeIsAStranger(t *testing.T) {
 	node, neighbour := &net.TCPAddr{IP: net.ParseIP("fd00::1")}, &net.TCPAddr{IP: net.ParseIP("fd00::2")}
 	var h handshakes

@@ -7,32 +7,35 @@ import (
 	"time"
 )
 
-// Handshakes are open to all that reach the port, so they are divided. Most of them are for strangers, few for each, and the rest is kept
-// for addresses of nodes: those of the list, and those at which this node has reached a node, or from which one has proved itself. The
-// latter are of nodes whose names are in the list, and of nodes that connect from elsewhere.
+// Any machine that reaches the port can begin a handshake, so the handshakes are divided among addresses. Strangers
+// share most of them, with a few for each address; the rest is reserved for addresses of nodes. An address belongs to
+// a node if the list has it, if this node has reached a node there, or if a node has proved itself from there. The
+// last two cover nodes whose list entry is a host name, and nodes that connect from a different address.
 const (
-	// maxPending is the number of handshakes that may run at once. A group has fewer nodes than that by far.
+	// maxPending is the number of handshakes that may run at once. A group has far fewer nodes.
 	maxPending = 64
-	// maxStrangers of them may be of other addresses than those of nodes.
+	// maxStrangers is the share of maxPending that addresses of strangers may use.
 	maxStrangers = 48
-	// maxOfOne is the number of them that one such address may have: a node with a new address begins calls, heartbeats and raft.
+	// maxOfOne is the share of maxStrangers that one address may use: a node at a new address opens connections for
+	// calls, heartbeats and raft.
 	maxOfOne = 4
-	// maxKnown bounds the addresses of nodes that the port remembers. A group has at most 7 nodes.
+	// maxKnown is the number of addresses of nodes that the port remembers. A group has at most 7 nodes.
 	maxKnown = 64
-	// firstPart is the part of Timeout within which the first byte of a peer arrives. Peers send it at once.
+	// firstPart is the fraction 1/4 of Timeout within which a peer's first byte must arrive. Nodes send it at once.
 	firstPart = 4
 )
 
-// handshakes are those that are under way. The zero value is ready, and safe for concurrent use.
+// handshakes counts the handshakes that are under way. The zero value is ready, and safe for concurrent use.
 type handshakes struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	known     map[netip.Addr]bool
 	all       int
-	strangers map[netip.Prefix]int // by origin, those of addresses that are not known
-	strange   int                  // their sum
+	strangers map[netip.Prefix]int // handshakes of unknown addresses, by origin
+	strange   int                  // the sum of strangers
 }
 
-// begin notes a handshake of a peer. It reports false if there is no room for it; otherwise the caller calls end once.
+// begin counts a handshake of a peer. It reports false if there is no room for one; otherwise the caller calls end
+// once.
 func (h *handshakes) begin(peer net.Addr) (end func(), ok bool) {
 	from, ok := origin(peer)
 	ip, _ := address(peer)
@@ -41,7 +44,7 @@ func (h *handshakes) begin(peer net.Addr) (end func(), ok bool) {
 	if h.all >= maxPending {
 		return nil, false
 	}
-	if !ok || h.known[ip] { // a network inside of the process has no strangers
+	if !ok || h.known[ip] { // connections within the process have no IP address, and count as known
 		h.all++
 		return func() { h.end(nil) }, true
 	}
@@ -57,7 +60,7 @@ func (h *handshakes) begin(peer net.Addr) (end func(), ok bool) {
 	return func() { h.end(&from) }, true
 }
 
-// end notes the end of a handshake, with the origin of a stranger.
+// end counts the end of a handshake. stranger is the origin of a stranger, or nil.
 func (h *handshakes) end(stranger *netip.Prefix) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +74,7 @@ func (h *handshakes) end(stranger *netip.Prefix) {
 	}
 }
 
-// learn notes that an address is a node's.
+// learn records that a node uses an address.
 func (h *handshakes) learn(node net.Addr) {
 	ip, ok := address(node)
 	h.mu.Lock()
@@ -85,7 +88,7 @@ func (h *handshakes) learn(node net.Addr) {
 	h.known[ip] = true
 }
 
-// learnAll notes the addresses of a list, which has host:port. Those with names are learned when they are dialled.
+// learnAll records the IP addresses of a list of host:port. Host names are learned when they are dialled.
 func (h *handshakes) learnAll(list []string) {
 	for _, s := range list {
 		if at, err := netip.ParseAddrPort(s); err == nil {
@@ -94,8 +97,8 @@ func (h *handshakes) learnAll(list []string) {
 	}
 }
 
-// origin returns what a stranger counts as: its address, or for IPv6 the network of 64 bits, of which a peer has all addresses. It
-// reports false for an address that is not of IP.
+// origin returns the network by which strangers are counted: the address itself, or for IPv6 its network of 64 bits,
+// because one peer usually owns all addresses of it. It reports false if a is not an IP address.
 func origin(a net.Addr) (p netip.Prefix, ok bool) {
 	ip, ok := address(a)
 	if !ok {
@@ -114,11 +117,11 @@ func address(a net.Addr) (ip netip.Addr, ok bool) {
 	return at.Addr().Unmap().WithZone(""), err == nil
 }
 
-// hasty is a connection that is closed unless its first byte arrives in time.
+// hasty is a connection that closes unless its first byte arrives in time.
 type hasty struct {
 	net.Conn
 	late  *time.Timer
-	begun bool // of its reader
+	begun bool // the first Read has returned; the reader's own
 }
 
 func newHasty(c net.Conn, limit time.Duration) *hasty {
