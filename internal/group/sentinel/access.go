@@ -7,25 +7,26 @@ import (
 	"github.com/ebbdb/ebb/internal/system"
 )
 
-// Access says which clients are let in, and as whom. Its methods are safe for concurrent use, and do not block.
+// Access authenticates clients. Its methods are safe for concurrent use and do not block.
 type Access interface {
-	// Denied returns the error that clients of other machines get now (protected-mode), "" if they are let in.
+	// Denied returns the error for clients of other machines (protected-mode), or "" if they may connect.
 	Denied() string
-	// Guest returns the user of clients that have not logged in, nil if they have to.
+	// Guest returns the user of clients that have not logged in, or nil if they have to log in.
 	Guest() User
-	// Login returns the user with a name and a password, nil if there is none. addr is that of the client.
+	// Login returns the user with a name and a password, or nil. addr is the client's address.
 	Login(name, password, addr string) User
 }
 
-// User is as whom a client is let in.
+// User is the user of a client.
 type User interface {
-	// Valid reports whether the user would still be let in as when the client has logged in.
+	// Valid reports whether the login still holds: the user exists and has the same password.
 	Valid() bool
-	// Refusal returns the error that the user gets for what a command of a server does to the group, "" if it may run that command.
+	// Refusal returns the error if the user may not run a command of a server that changes the group, or "" if it
+	// may.
 	Refusal(command string, sub ...string) string
 }
 
-// as returns the client's user, nil if it has to log in.
+// as returns the client's user, or nil if the client has to log in.
 func (c *client) as() User {
 	if c.user != nil && c.user.Valid() {
 		return c.user
@@ -33,7 +34,8 @@ func (c *client) as() User {
 	return c.opt.Access.Guest()
 }
 
-// may reports whether the client may change the group as a command of a server does. If not, it has written why.
+// may reports whether the client may run a command of a server that changes the group. If not, it has written the
+// error.
 func (c *client) may(name string, sub ...string) bool {
 	u := c.as()
 	if u == nil {
@@ -47,7 +49,7 @@ func (c *client) may(name string, sub ...string) bool {
 	return true
 }
 
-// isLocal reports whether the peer of a connection is on this machine, as on the server's own port.
+// isLocal reports whether the peer of a connection is on this machine.
 func isLocal(c net.Conn) bool {
 	return c.RemoteAddr().Network() != "tcp" || system.LoopbackPeer(c.RemoteAddr().String())
 }

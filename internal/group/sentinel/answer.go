@@ -21,26 +21,26 @@ var (
 	ErrUnderWay = errors.New("failover already in progress")
 )
 
-// maxChannels bounds the channels and patterns of a client.
+// maxChannels is the largest number of channels and patterns of one client.
 const maxChannels = 64
 
-// client is a connection's state. One goroutine runs its commands; others publish to it, see conn.
+// client is the state of a connection. One goroutine runs its commands; others publish messages to it, under conn.mu.
 type client struct {
 	opt      *Options
 	w        wire.Writer
 	id       int64
 	addr     string
 	name     string
-	user     User // it has logged in as; nil: it has not
+	user     User // the user that has logged in; nil: none
 	channels []string
 	patterns []string
 	quit     bool
-	// subscribers counts the clients that have subscribed.
+	// subscribers is the number of clients that have subscribed.
 	subscribers *atomic.Int64
-	later       func(context.Context) error // what a command does that takes long; answer says what came of it
+	later       func(context.Context) error // the slow part of a command, which runs without the lock; answer writes its result
 }
 
-// run answers a command. args has one word at least.
+// run runs a command and writes the reply. args has at least one word.
 func (c *client) run(args []string) {
 	name, words := strings.ToLower(args[0]), args[1:]
 	switch {
@@ -109,7 +109,7 @@ func (c *client) ping(words []string) {
 	}
 }
 
-// login logs the client in as a user. After a failure it has not logged in.
+// login logs the client in. After a failure the client is logged out.
 func (c *client) login(user, password string) bool {
 	c.user = c.opt.Access.Login(user, password, c.addr)
 	return c.user != nil
@@ -184,7 +184,7 @@ func (c *client) pair(name, value string) {
 	c.w.BulkString(value)
 }
 
-// named answers CLIENT.
+// named runs CLIENT.
 func (c *client) named(words []string) {
 	if len(words) == 0 {
 		c.arity("client")
@@ -195,7 +195,7 @@ func (c *client) named(words []string) {
 		c.name = words[1]
 		c.w.OK()
 	case sub == "setinfo" && len(words) == 3, sub == "tracking" && len(words) > 1:
-		c.w.OK() // rueidis tracks on each connection: there are no keys here that could change
+		c.w.OK() // rueidis turns tracking on for each connection; there are no keys here that could change
 	case sub == "getname" && len(words) == 1:
 		if c.name == "" {
 			c.w.Null()
@@ -211,7 +211,7 @@ func (c *client) named(words []string) {
 	}
 }
 
-// info returns the sections of INFO that are asked for.
+// info returns the requested sections of INFO.
 func (c *client) info(words []string) string {
 	wants := func(section string) bool {
 		if len(words) == 0 {
@@ -248,7 +248,7 @@ func (c *client) info(words []string) string {
 
 func (c *client) subscribed() bool { return len(c.channels)+len(c.patterns) > 0 }
 
-// list returns the channels or the patterns, by the command.
+// list returns the channels or the patterns of the client: the patterns if the command begins with "p".
 func (c *client) list(command string) *[]string {
 	if strings.HasPrefix(command, "p") {
 		return &c.patterns
@@ -305,7 +305,7 @@ func (c *client) unsubscribe(command string, names []string) {
 	}
 }
 
-// unsubscribed counts the client no longer, if it has left its last channel or pattern.
+// unsubscribed decrements subscribers if the client has left its last channel or pattern.
 func (c *client) unsubscribed() {
 	if !c.subscribed() {
 		c.subscribers.Add(-1)
@@ -319,7 +319,7 @@ func (c *client) confirm(command, name string) {
 	c.w.Int(int64(len(c.channels) + len(c.patterns)))
 }
 
-// publish appends a message to what the client gets, for each of its channels and patterns that it belongs to.
+// publish appends a message once for the channel and once for each pattern of the client that matches.
 func (c *client) publish(e event) {
 	if contains(c.channels, e.channel) {
 		c.w.Push(3)

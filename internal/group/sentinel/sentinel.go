@@ -1,11 +1,12 @@
-// Package sentinel answers the clients of a group by Sentinel's protocol: they ask where the master is, and hear when that changes. So
-// every client library that knows Sentinel finds the master of a group, without Sentinel's processes.
+// Package sentinel serves Sentinel's protocol for a group: clients ask for the address of the master, and receive
+// events when it changes. So each client library that supports Sentinel finds the master of a group without a
+// redis-sentinel process.
 //
 //	View ─▶ answers    SENTINEL GET-MASTER-ADDR-BY-NAME, MASTER, REPLICAS, SENTINELS ...; PING, ROLE, INFO, AUTH, CLIENT, HELLO
-//	     └▶ events     what differs from the View before: +switch-master, +slave, +sdown, -sdown       SUBSCRIBE
+//	     └▶ events     the changes between two Views: +switch-master, +slave, +sdown, -sdown       SUBSCRIBE
 //
-// Answers have the form of redis-sentinel's, 7.0. A node answers from what it knows: it may be behind, as a Sentinel may. A client that
-// has connected to the node that it was told asks it for its role, which the node knows.
+// Answers have the form of redis-sentinel 7.0. A node answers from its own knowledge, which may be old, as a
+// Sentinel's may be. So a client that has connected to a master asks it for its role.
 //
 // Start reading at View, then answer.go.
 package sentinel
@@ -17,12 +18,12 @@ import (
 	"time"
 )
 
-// View is the state of a group, as a node knows it.
+// View is the state of a group as a node knows it.
 type View struct {
 	Name      string // group-name
 	ID        string // of this node: 40 hexadecimal digits
 	Epoch     uint64
-	Master    Server // without a Host: there is none yet
+	Master    Server // Host is empty while there is no master
 	Replicas  []Server
 	Others    []Server // the other nodes and witnesses, at their Sentinel ports
 	Quorum    int      // the smallest majority of nodes
@@ -36,9 +37,9 @@ type Server struct {
 	Port           int
 	ID             string // 40 hexadecimal digits
 	SinceHeartbeat time.Duration
-	Down           bool   // it is silent
+	Down           bool   // it has sent no heartbeat for DownAfter
 	Linked         bool   // a replica: its link to the master is up
-	Offset         uint64 // a replica: how far it is
+	Offset         uint64 // for a replica: the end of its log
 }
 
 // address returns host:port.
@@ -50,7 +51,7 @@ func (s Server) same(o Server) bool { return s.Host == o.Host && s.Port == o.Por
 // event is a message of a channel.
 type event struct{ channel, text string }
 
-// events returns what has changed between two views, in the order in which Sentinel says it.
+// events returns the events for the changes between two views, in Sentinel's order.
 func events(old, now View) (all []event) {
 	if now.Master.Host == "" {
 		return nil
@@ -76,7 +77,7 @@ func events(old, now View) (all []event) {
 	return append(all, now.silence("master", old.Master, now.Master)...)
 }
 
-// silence returns the event of a server that has become silent, or is alive again.
+// silence returns the event for a server that has become silent or is alive again, if it has.
 func (v View) silence(kind string, before, now Server) []event {
 	switch {
 	case now.Down == before.Down:
@@ -87,7 +88,7 @@ func (v View) silence(kind string, before, now Server) []event {
 	return []event{{"-sdown", v.instance(kind, now)}}
 }
 
-// instance names a server as Sentinel's messages do.
+// instance returns the description of a server in an event.
 func (v View) instance(kind string, s Server) string {
 	switch kind {
 	case "master":

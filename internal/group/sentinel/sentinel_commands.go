@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// about are the subcommands that name the group.
+// about lists the subcommands whose argument is the group's name.
 const about = " get-master-addr-by-name master replicas slaves sentinels ckquorum failover "
 
-// sentinel answers SENTINEL.
+// sentinel runs SENTINEL.
 func (c *client) sentinel(words []string) {
 	if len(words) == 0 {
 		c.arity("sentinel")
@@ -74,7 +74,7 @@ func (c *client) sentinel(words []string) {
 	}
 }
 
-// fields writes names and values: a map, which RESP2 has as an array.
+// fields writes names and values as a map, which is an array in RESP2.
 func (c *client) fields(all []string) {
 	c.w.Map(len(all) / 2)
 	for _, s := range all {
@@ -92,7 +92,7 @@ func (c *client) quorum(v View) {
 		"master. Not enough available Sentinels to reach the majority and authorize a failover")
 }
 
-// recover answers SENTINEL RECOVER group host port ACCEPT-LOSS, which Sentinel does not have.
+// recover runs SENTINEL RECOVER group host port ACCEPT-LOSS, which redis-sentinel does not have.
 func (c *client) recover(v View, words []string) {
 	switch {
 	case len(words) != 5:
@@ -107,7 +107,7 @@ func (c *client) recover(v View, words []string) {
 	}
 }
 
-// answer says what came of a command that takes long.
+// answer writes the result of the slow part of a command.
 func (c *client) answer(err error) {
 	switch {
 	case err == nil:
@@ -121,7 +121,7 @@ func (c *client) answer(err error) {
 	}
 }
 
-// common returns the fields that each kind of server begins with.
+// common returns the fields that all kinds of servers share.
 func (v View) common(name, flags string, s Server) []string {
 	if s.Down {
 		flags = "s_down," + flags

@@ -34,7 +34,7 @@ func view() View {
 		DownAfter: 2 * time.Second}
 }
 
-// asked runs commands of one client, and returns its answers in RESP.
+// asked runs commands of one client, and returns the replies in RESP.
 func asked(o *Options, commands ...string) string {
 	c := client{opt: o, id: 7, subscribers: new(atomic.Int64)}
 	for _, line := range commands {
@@ -52,7 +52,7 @@ func options(v View) *Options {
 		Access: &users{guest: &user{}}}
 }
 
-// users are an Access.
+// users implements Access.
 type users struct {
 	denied string
 	guest  *user
@@ -75,7 +75,7 @@ func (a *users) Login(name, password, _ string) User {
 	return nil
 }
 
-// user is a User, with the error that it gets for changes of the group.
+// user implements User. refusal is its error for changes of the group.
 type user struct {
 	password, refusal string
 	off               bool
@@ -83,7 +83,7 @@ type user struct {
 
 func (u *user) Valid() bool { return !u.off }
 
-// Refusal refuses all commands, or those that refusal names before a colon.
+// Refusal refuses all commands, or only those that refusal lists before a colon.
 func (u *user) Refusal(command string, sub ...string) string {
 	if name, why, ok := strings.Cut(u.refusal, ": "); ok {
 		if name != strings.Join(append([]string{command}, sub...), " ") {
@@ -145,7 +145,7 @@ func TestAnswersHaveSentinelsForm(t *testing.T) {
 	}
 }
 
-// fields returns the names of an answer with names and values, and the values by name.
+// fields returns the names of a reply of names and values, and the values by name.
 func fields(t *testing.T, answer string) (names []string, values map[string]string) {
 	t.Helper()
 	v, err := wire.ReadValue(bufio.NewReader(strings.NewReader(answer)))
@@ -340,15 +340,15 @@ func TestASubscriberOfRESP2MayDoLittleElse(t *testing.T) {
 	}
 }
 
-// service is a Service in virtual time, with a view that changes.
+// service is a Service in virtual time with a changing view.
 type service struct {
 	*Service
-	users *users     // not to be written to while there are clients
+	users *users     // read-only while there are clients
 	mu    sync.Mutex // guards view
 	view  View
 }
 
-// elsewhere makes the clients of a listener those of another machine.
+// elsewhere makes the clients of a listener appear to be on another machine.
 type elsewhere struct{ *memnet.Listener }
 
 func (l elsewhere) Accept() (net.Conn, error) {
@@ -360,7 +360,7 @@ type remote struct{ net.Conn }
 
 func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5} }
 
-// clients returns how many connections there are.
+// clients returns the number of connections.
 func (s *service) clients() int {
 	s.Service.mu.Lock()
 	defer s.Service.mu.Unlock()
@@ -399,7 +399,7 @@ func bubble(t *testing.T, test func(s *service, dial func() net.Conn)) {
 	})
 }
 
-// gets fails the test unless a client gets certain bytes next.
+// gets fails the test unless the next bytes to a client are want.
 func gets(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
@@ -476,7 +476,7 @@ func TestClientsAreBounded(t *testing.T) {
 			}
 			c.Close()
 		}
-		// A client that reads nothing is closed.
+		// A client that does not read is disconnected.
 		c := dial()
 		defer c.Close()
 		if _, err := io.WriteString(c, strings.Repeat("INFO\r\n", 2000)); err != nil && !strings.Contains(err.Error(), "pipe") {
@@ -595,7 +595,7 @@ func TestProtectedModeServesThisMachineAlone(t *testing.T) {
 	}
 }
 
-// at is a connection from an address.
+// at is a connection with a given remote address.
 type at struct {
 	net.Conn
 	from net.Addr

@@ -14,37 +14,41 @@ import (
 )
 
 const (
-	// maxClients bounds the connections. A client keeps one, or asks and leaves.
+	// maxClients is the largest number of connections. A client keeps one, or asks and disconnects.
 	maxClients = 1024
-	// maxSubscribers of them may subscribe, and then be silent. Of the others the one that has been silent for the longest time is closed
-	// if there is no room for a new one. So connections that do nothing keep no client from asking.
+	// maxSubscribers is the number of clients that may subscribe, and then stay silent. If there is no room for a new
+	// connection, the one that has been silent for the longest time is closed, unless it has subscribed. So idle
+	// connections keep no client from asking.
 	maxSubscribers = maxClients / 4 * 3
-	// maxSilence is for how long a client that has not subscribed may be silent. Clients that keep a connection for later connect again.
+	// maxSilence is the time after which a silent client that has not subscribed is disconnected. Client libraries
+	// connect again.
 	maxSilence = time.Minute
-	// maxRequest bounds a request that has not arrived as a whole: requests have a few words.
+	// maxRequest limits the bytes of an incomplete request: requests have a few words.
 	maxRequest = 16 << 10
-	// maxQueued bounds the answers and messages that wait for a client: one that reads too slowly is closed.
+	// maxQueued limits the answers and messages that wait for a client. A client that reads too slowly is
+	// disconnected.
 	maxQueued = 64
-	// readSize is the size of a read.
+	// readSize is the number of bytes of one read.
 	readSize = 4 << 10
 )
 
-// Options configure a Service. All but Recover and Logger are required.
+// Options configure a Service. Recover and Logger are optional.
 type Options struct {
 	Listeners []net.Listener // the Service closes them
 	View      func() View    // called often, and concurrently; it does not block
 	Access    Access
-	// Failover begins to promote another replica, and does not wait for the end. Errors: ErrNoReplica, ErrUnderWay and others.
+	// Failover begins to promote a replica and returns at once. It returns ErrNoReplica, ErrUnderWay or another
+	// error.
 	Failover func(context.Context) error
-	// Recover makes the server at an address the master though it may lack what was acknowledged.
+	// Recover makes the server at an address the master although it may lack acknowledged writes.
 	Recover  func(ctx context.Context, address string) error
-	Version  string        // of Redis, for clients that ask
-	Period   time.Duration // between two looks for events
-	Patience time.Duration // how long a client may take for an answer
+	Version  string        // the Redis version that clients are told
+	Period   time.Duration // between two checks for events
+	Patience time.Duration // the time limit of a write to a client, and of a slow command
 	Logger   *slog.Logger  // nil: none
 }
 
-// Service answers clients. The caller ends it by Close.
+// Service serves clients. The caller closes it.
 type Service struct {
 	opt    Options
 	ctx    context.Context
@@ -52,9 +56,9 @@ type Service struct {
 	done   sync.WaitGroup
 
 	subscribers atomic.Int64
-	turn        atomic.Int64 // counts connections and requests
+	turn        atomic.Int64 // counts connections and requests; orders them by age
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	conns  map[*conn]struct{}
 	lastID int64
 }
@@ -62,16 +66,16 @@ type Service struct {
 // conn is the connection of a client.
 type conn struct {
 	net.Conn
-	out   chan []byte  // to its writer; closed by its reader
-	turn  atomic.Int64 // of its newest request
-	stays atomic.Bool  // it has subscribed, and may be silent
+	out   chan []byte  // bytes for its writer; its reader closes it
+	turn  atomic.Int64 // the value of Service.turn at its newest request
+	stays atomic.Bool  // it has subscribed, and may stay silent
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	client
-	full bool // the client reads too slowly, and is being closed
+	full bool // the client reads too slowly, or has ended: nothing more is written
 }
 
-// Serve begins to answer clients.
+// Serve starts to serve clients.
 func Serve(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -85,7 +89,7 @@ func Serve(o Options) *Service {
 	return s
 }
 
-// Close ends the service and waits for its goroutines.
+// Close closes the service and its connections, and waits for its goroutines.
 func (s *Service) Close() error {
 	s.cancel()
 	var err error
@@ -101,7 +105,7 @@ func (s *Service) Close() error {
 	return err
 }
 
-// accept takes connections until the service is closed.
+// accept accepts connections until the service is closed.
 func (s *Service) accept(l net.Listener) {
 	for {
 		raw, err := l.Accept()
@@ -114,7 +118,7 @@ func (s *Service) accept(l net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.opt.Logger.Warn("a client of Sentinel's protocol cannot be accepted", "error", err)
+			s.opt.Logger.Warn("cannot accept a client of Sentinel's protocol", "error", err)
 			if !s.sleep() {
 				return
 			}
@@ -131,7 +135,7 @@ func (s *Service) accept(l net.Listener) {
 	}
 }
 
-// add notes a connection, and makes room for it. It reports false if there is none.
+// add records a connection, and makes room for it if necessary. It reports false if there is no room.
 func (s *Service) add(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +149,8 @@ func (s *Service) add(c *conn) bool {
 	return true
 }
 
-// makeRoom closes the connection that has been silent for the longest time, of those that have not subscribed. It reports false if all
-// have. mu is held.
+// makeRoom closes the connection that has been silent for the longest time, subscribers excepted. It reports false if
+// all have subscribed. mu is held.
 func (s *Service) makeRoom() bool {
 	var oldest *conn
 	for c := range s.conns {
@@ -162,7 +166,7 @@ func (s *Service) makeRoom() bool {
 	return true
 }
 
-// sleep waits for Period, and reports whether the service goes on.
+// sleep waits for Period. It reports false when the service is closed.
 func (s *Service) sleep() bool {
 	t := time.NewTimer(s.opt.Period)
 	defer t.Stop()
@@ -174,7 +178,7 @@ func (s *Service) sleep() bool {
 	}
 }
 
-// read runs the requests of a client until its connection ends.
+// read runs a client's requests until its connection ends.
 func (s *Service) read(c *conn) {
 	defer s.end(c)
 	if why := s.opt.Access.Denied(); why != "" && !isLocal(c.Conn) {
@@ -226,7 +230,7 @@ func (s *Service) read(c *conn) {
 	}
 }
 
-// end forgets a connection, and ends its writer.
+// end removes a connection and ends its writer.
 func (s *Service) end(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -234,13 +238,13 @@ func (s *Service) end(c *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.out)
-	c.full = true // nothing is published to it from now on
+	c.full = true // makes publish skip it
 	if c.subscribed() {
 		s.subscribers.Add(-1)
 	}
 }
 
-// finish does what a command has left for later. Others may say something to the client meanwhile.
+// finish runs the slow part of a command without the client's lock, so events can be published to it meanwhile.
 func (s *Service) finish(c *conn) bool {
 	c.mu.Lock()
 	later := c.later
@@ -255,7 +259,8 @@ func (s *Service) finish(c *conn) bool {
 	return c.say(func() { c.answer(err) })
 }
 
-// say runs something that appends to what the client gets, and passes that to its writer. It reports false when the connection ends.
+// say calls a function that appends replies, and passes them to the writer. It reports false when the connection must
+// end.
 func (c *conn) say(something func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +268,7 @@ func (c *conn) say(something func()) bool {
 	return c.flush() && !c.quit
 }
 
-// flush passes what the client gets to its writer. A client that reads too slowly is closed.
+// flush passes the appended replies to the writer. It closes the connection if the client reads too slowly.
 func (c *conn) flush() bool {
 	if c.full || len(c.w.Buf) == 0 {
 		return !c.full
@@ -279,7 +284,7 @@ func (c *conn) flush() bool {
 	}
 }
 
-// write writes answers and messages to a client, each within Patience, and closes the connection behind the last one.
+// write writes replies and messages to a client, each within Patience. It closes the connection after the last one.
 func (s *Service) write(c *conn) {
 	defer c.Close()
 	for b := range c.out {
@@ -292,7 +297,7 @@ func (s *Service) write(c *conn) {
 	}
 }
 
-// look publishes what changes, until the service is closed.
+// look publishes the changes of the view, once per Period, until the service is closed.
 func (s *Service) look() {
 	old := s.opt.View()
 	for s.sleep() {
@@ -314,7 +319,7 @@ func (s *Service) publish(all []event) {
 		c.mu.Lock()
 		switch {
 		case c.full:
-		case c.subscribed() && c.as() == nil: // its user was removed, or has another password
+		case c.subscribed() && c.as() == nil: // its user was removed or has a new password
 			c.full = true
 			c.Close()
 		default:
