@@ -1,8 +1,8 @@
-// Package settings reads the directives of a group, and refuses a combination that would not keep the group's promise, or could never
-// work. An error names the directive, what it has and what would be right.
+// Package settings reads the directives of a group. It refuses combinations that would break the group's promise or
+// could never work; the error names the directive, its value, and the values that are allowed.
 //
-// The nodes of a group have the same list of addresses, in the same order: a node's number is its place in the list, so a later node is
-// added at its end. A node finds itself in the list by its group-port and the addresses of its machine.
+// All nodes of a group have the same list of addresses in the same order. A node's number is its place in the list,
+// so new nodes are added at the end. A node finds its own entry by group-port and the addresses of its machine.
 //
 // Start reading at Read.
 package settings
@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/system"
 )
 
-// Values are the directives of a server: config.Set.
+// Values returns the values of directives. config.Set implements it.
 type Values interface {
 	String(name string) string
 	Int(name string) int64
@@ -33,29 +33,29 @@ type Node struct {
 	Address string           // host:port of the group's port
 }
 
-// Settings are the values of the directives of a group.
+// Settings are the directives of a group, parsed.
 type Settings struct {
 	Name     string
 	Nodes    []Node // by ID
 	Self     Node
-	Sentinel int // the port of Sentinel's protocol; 0: none
+	Sentinel int // sentinel-port; 0: none
 
 	K     int                 // min-sync-replicas, for the first start of the group
 	Level directory.SyncLevel // sync-level
 
-	Timeout  time.Duration // group-timeout: of a silent master
+	Timeout  time.Duration // group-timeout: the silence after which a master is replaced
 	Lease    time.Duration // sync-lease
 	Lag      time.Duration // sync-lag
-	StaleOK  bool          // sync-reads local: reads are answered without the lease
-	Secret   string        // masterauth: nodes prove to each other that they know it
-	Replicas bool          // tls-replication: nodes speak TLS
+	StaleOK  bool          // sync-reads local: answer reads without the lease
+	Secret   string        // masterauth: each node proves to the others that it knows it
+	Replicas bool          // tls-replication: nodes use TLS with each other
 }
 
-// maxNodes is the largest number of voters in a group: each change of the directory waits for a majority of them.
+// maxNodes is the largest number of nodes: each change of the directory waits for a majority of them.
 const maxNodes = 7
 
-// Read reads the directives. local returns the addresses of a host that are this machine's; it returns none for another machine. Read
-// returns nil if there is no group.
+// Read reads the directives. It returns nil if the directive group is empty. local reports whether a host is this
+// machine.
 func Read(v Values, local func(host string) (bool, error)) (*Settings, error) {
 	list := strings.TrimSpace(v.String("group"))
 	if list == "" {
@@ -85,7 +85,7 @@ func millis(v Values, name string) time.Duration {
 	return time.Duration(v.Int(name)) * time.Millisecond
 }
 
-// read reads the list.
+// read parses the list of nodes.
 func (g *Settings) read(list string) error {
 	for i, address := range strings.Split(list, ",") {
 		n := Node{directory.NodeID(i + 1), strings.TrimSpace(address)}
@@ -101,7 +101,7 @@ func (g *Settings) read(list string) error {
 	case n == 1:
 		return errors.New("group has one node: want 3 or 5; without a group, leave the directive out")
 	case n%2 == 0:
-		return fmt.Errorf("group has %d nodes: want an odd number, because half of them do not count as a majority; "+
+		return fmt.Errorf("group has %d nodes: want an odd number, because half of the nodes are not a majority; "+
 			"`ebb witness` runs a node without data, for which a small machine suffices", n)
 	case n > maxNodes:
 		return fmt.Errorf("group has %d nodes: want at most %d", n, maxNodes)
@@ -116,7 +116,7 @@ func checkAddress(address string) error {
 		return fmt.Errorf("group has %q: want the host and the group-port of each node, such as a:7379,b:7379,c:7379", address)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("group has %q: its port is not a number from 1 to 65535", address)
+		return fmt.Errorf("group has %q: want a port from 1 to 65535", address)
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		return fmt.Errorf("group has %q: want an address at which the other nodes reach this one", address)
@@ -124,11 +124,11 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// sameWorld refuses a list of loopback addresses and others: the former name a node for itself alone.
+// sameWorld refuses a list that mixes loopback addresses with others: other machines cannot reach a loopback address.
 func (g *Settings) sameWorld() error {
 	loopback := g.loopback()
 	if n := len(loopback); n > 0 && n < len(g.Nodes) {
-		return fmt.Errorf("group has the loopback address %s beside addresses of other machines, which cannot reach it", loopback[0].Address)
+		return fmt.Errorf("group has the loopback address %s and addresses of other machines, which cannot reach it", loopback[0].Address)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (g *Settings) loopback() (all []Node) {
 	return all
 }
 
-// find finds this node in the list.
+// find sets Self, the entry of this node in the list.
 func (g *Settings) find(port int64, local func(host string) (bool, error)) error {
 	var here []Node
 	var unknown error
@@ -165,20 +165,20 @@ func (g *Settings) find(port int64, local func(host string) (bool, error)) error
 		g.Self = here[0]
 		return nil
 	case len(here) > 1:
-		return fmt.Errorf("group has %d nodes on this machine, %s and %s among them: group-port says which of them this one is",
+		return fmt.Errorf("group has %d nodes on this machine, %s and %s among them: set group-port to that of this node",
 			len(here), here[0].Address, here[1].Address)
 	case unknown != nil:
 		return fmt.Errorf("group: this node does not find itself in the list: %w", unknown)
 	case port != 0:
-		return fmt.Errorf("group has no address of this machine with group-port %d", port)
+		return fmt.Errorf("group has no address of this machine with group-port %d: want this node in the list", port)
 	}
 	return errors.New("group has no address of this machine: want this node in the list, which is the same on all nodes")
 }
 
-// nameLetters are those of a group's name, for which clients of Sentinel's protocol ask.
+// nameLetters are the characters of a group's name, which is the master name of Sentinel clients.
 const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-// check checks what the group's directives say of each other.
+// check checks the ranges of the group's directives.
 func (g *Settings) check() error {
 	switch {
 	case g.Name == "" || len(g.Name) > 64 || strings.Trim(g.Name, nameLetters) != "":
@@ -195,7 +195,7 @@ func (g *Settings) check() error {
 	return nil
 }
 
-// fits checks the directives of the server beside which a group has to work.
+// fits checks directives of the server that conflict with a group.
 func (g *Settings) fits(v Values) error {
 	_, own, _ := net.SplitHostPort(g.Self.Address) // checked
 	for _, name := range []string{"port", "tls-port", "sentinel-port"} {
@@ -208,34 +208,34 @@ func (g *Settings) fits(v Values) error {
 	}
 	switch {
 	case v.String("replicaof") != "":
-		return errors.New("replicaof is given beside group: the group says which node is the master")
+		return errors.New("replicaof is set in a group: want it empty, because the group chooses the master")
 	case v.Bool("cluster-enabled"):
-		return errors.New("cluster-enabled is yes beside group: want no; clients find the master by Sentinel's protocol")
+		return errors.New("cluster-enabled is yes in a group: want no, because clients find the master by Sentinel's protocol")
 	case !v.Bool("replica-read-only"):
-		return errors.New("replica-read-only must be yes beside group, got no: a replica would otherwise have more than the group")
+		return errors.New("replica-read-only must be yes in a group, got no: the group would not have what clients write to a replica")
 	case g.Level == directory.Disk && (!v.Bool("appendonly") || v.String("appendfsync") != "always"):
-		return fmt.Errorf("sync-level is disk, with appendonly %s and appendfsync %s: want yes and always, so that what a node acknowledges "+
-			"is on its disk", yesNo(v.Bool("appendonly")), v.String("appendfsync"))
+		return fmt.Errorf("sync-level is disk, but appendonly is %s and appendfsync is %s: want yes and always, so that acknowledged writes "+
+			"are on the disk", yesNo(v.Bool("appendonly")), v.String("appendfsync"))
 	case g.Secret == "" && len(g.loopback()) == 0:
-		return errors.New("masterauth is empty: want the same secret on all nodes, by which they know each other")
+		return errors.New("masterauth is empty: want the same secret on all nodes, by which they authenticate each other")
 	}
 	return nil
 }
 
-// CheckLogin refuses what keeps the servers of a group, each of which may become the master, from logging in to each other. A witness
-// serves no replicas.
+// CheckLogin returns an error if the servers of a group could not log in to each other as replicas. Each of them may
+// become the master. It does not apply to a witness, which serves no replicas.
 func CheckLogin(v Values) error {
 	auth, pass := v.String("masterauth"), v.String("requirepass")
 	switch {
 	case v.String("masteruser") != "" || v.String("aclfile") != "" || auth == pass:
 		return nil
 	case pass == "":
-		return errors.New("requirepass is empty beside masterauth: want the same one, because each server of a group may become the master, " +
+		return errors.New("requirepass is empty, but masterauth is not: want both the same, because each server may become the master, " +
 			"to which the others log in with masterauth")
 	case auth == "":
-		return errors.New("masterauth is empty beside requirepass: want the same one, with which the replicas of a group log in")
+		return errors.New("masterauth is empty, but requirepass is not: want both the same, because replicas log in with masterauth")
 	}
-	return errors.New("masterauth and requirepass are different: want the same one, because each server of a group may become the master")
+	return errors.New("masterauth and requirepass are different: want both the same, because each server of a group may become the master")
 }
 
 func yesNo(b bool) string {

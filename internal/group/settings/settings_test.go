@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// values are directives by name.
+// values maps the names of directives to their values.
 type values map[string]string
 
 func (v values) String(name string) string { return v[name] }
@@ -25,7 +25,7 @@ func (v values) Int(name string) int64 {
 	return n
 }
 
-// with returns the defaults, and other values of some.
+// with returns the defaults, changed by pairs of name and value.
 func with(pairs ...string) values {
 	v := values{"group": "", "group-port": "0", "group-name": "ebb", "sentinel-port": "26379", "group-timeout": "2000",
 		"min-sync-replicas": "0",
@@ -39,7 +39,7 @@ func with(pairs ...string) values {
 	return v
 }
 
-// machine says that the host b, and loopback, are this machine.
+// machine reports that the host b and loopback addresses are this machine.
 func machine(host string) (bool, error) {
 	switch host {
 	case "b", "127.0.0.1", "::1", "localhost":
@@ -86,7 +86,7 @@ func TestAWrongDirectiveIsNamedWithWhatWouldBeRight(t *testing.T) {
 		"from 1 to 65535":           with("group", "a:0,b:7379,c:7379"),
 		"reach this one":            with("group", "0.0.0.0:7379,b:7379,c:7379"),
 		"which cannot reach it":     with("group", "127.0.0.1:7379,b:7379,c:7379"),
-		"group-port says which":     with("group", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"),
+		"set group-port to that":    with("group", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"),
 		"no such host":              with("group", "a:1,lost:1,c:1"),
 		"with group-port 7380":      three("group-port", "7380"),
 		"no address of this":        with("group", "a:1,c:1,d:1"),
@@ -100,10 +100,10 @@ func TestAWrongDirectiveIsNamedWithWhatWouldBeRight(t *testing.T) {
 		"tls-port and the":          three("tls-port", "7379"),
 		"sentinel-port and the":     three("sentinel-port", "7379"),
 		"the port of clients":       three("sentinel-port", "6379"),
-		"replicaof is given":        three("replicaof", "x 1"),
+		"replicaof is set":          three("replicaof", "x 1"),
 		"cluster-enabled is":        three("cluster-enabled", "yes"),
-		"appendfsync everysec":      three("sync-level", "disk", "appendonly", "yes"),
-		"appendonly no":             three("sync-level", "disk", "appendfsync", "always"),
+		"appendfsync is everysec":   three("sync-level", "disk", "appendonly", "yes"),
+		"appendonly is no":          three("sync-level", "disk", "appendfsync", "always"),
 		"masterauth is empty":       three("masterauth", ""),
 		"replica-read-only must be": three("replica-read-only", "no"),
 	} {
@@ -115,7 +115,7 @@ func TestAWrongDirectiveIsNamedWithWhatWouldBeRight(t *testing.T) {
 
 func TestTheNodesOfAGroupCanLogIn(t *testing.T) {
 	for _, x := range []struct {
-		want  string // "": they can
+		want  string // "": the nodes can log in
 		pairs []string
 	}{
 		{"", nil},
