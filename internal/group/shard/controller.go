@@ -6,29 +6,28 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Controller decides when another member becomes master. Each voter has one, and asks it while it leads raft. It is for
-// availability alone: whichever member in sync is promoted, and whenever, nothing that was acknowledged is lost.
+// Controller decides when to promote another member. Each voter has one, and asks it while it leads raft. It matters
+// for availability only: a promotion of any member in sync, at any time, loses nothing that was acknowledged.
 type Controller struct {
 	timeout  time.Duration
-	patience time.Duration // how long a master may be stuck
+	patience time.Duration // the time after which a stuck master is replaced
 	shard    directory.Shard
-	changed  Time     // when the state that it has began to hold here
-	able     Time     // when the master last said that it is not stuck
+	changed  Time     // the time at which the present epoch was first seen here
+	able     Time     // the time of the master's last heartbeat that was not stuck
 	replaces bool     // a stuck master is being replaced
 	reports  []report // the newest of each node
 }
 
-// longestPatience bounds the time for which a master may be stuck. Without a bound, a cause that goes from node to node with the role
-// would make the time grow for ever.
+// longestPatience limits patience. Without a limit, patience would grow for ever if the cause moved with the role from node to node.
 const longestPatience = time.Minute
 
-// Report is the part of a heartbeat, of one each 200 ms, that a Controller reads.
+// Report is the part of a heartbeat that a Controller reads.
 type Report struct {
 	From   directory.Member
-	Master uint64 // the epoch in which it is the master, or 0
-	End    uint64 // of its log
-	Time   int64  // of its engine, in us since 1970; 0: it does not say
-	Stuck  bool   // it cannot acknowledge writes: it cannot write its files, or it is the master, and too few members keep up
+	Master uint64 // the epoch in which the node is the master; 0: it is not
+	End    uint64 // the end of the node's log
+	Time   int64  // the node's engine time, in us since 1970; 0: unknown
+	Stuck  bool   // it cannot acknowledge writes: it cannot write its files, or it is the master and too few members keep up
 }
 
 type report struct {
@@ -36,12 +35,12 @@ type report struct {
 	at Time
 }
 
-// NewController returns a controller that calls a master silent after a timeout (group-timeout).
+// NewController returns a controller that treats a master as silent, or first as stuck, after timeout (group-timeout).
 func NewController(timeout time.Duration) *Controller {
 	return &Controller{timeout: timeout, patience: timeout}
 }
 
-// Receive takes a heartbeat.
+// Receive records a heartbeat.
 func (c *Controller) Receive(now Time, r Report) {
 	for i := range c.reports {
 		if c.reports[i].From.Node == r.From.Node {
@@ -54,11 +53,11 @@ func (c *Controller) Receive(now Time, r Report) {
 
 // Decide returns the Promote to propose, if there is one.
 //
-// A master that has sent no heartbeat of its epoch and incarnation for the timeout is replaced by another member in sync that has.
-// A master that is stuck for the timeout is replaced if k+1 other members in sync are not, so that the next one can go on without it. If
-// the next one is stuck from its start, it stays for twice as long, and so on.
+// If the master has sent no heartbeat of its epoch and incarnation for the timeout, another member in sync that has sent one replaces it.
+// If the master is stuck for patience, it is replaced if k+1 other members in sync are not stuck, so that the next master can go on
+// without it. If the next master is stuck from its start, patience doubles.
 //
-// Of the members that are not stuck, the one with the most is promoted; of the others only if there is none.
+// Decide chooses the member with the longest log among those that are not stuck, and among the others only if there is none.
 func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, bool) {
 	if s.Epoch != c.shard.Epoch {
 		c.changed, c.able = now, now
@@ -72,7 +71,7 @@ func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, boo
 		return directory.Command{}, false
 	}
 	var best *report
-	stuck, able := false, 0 // the master is; so many other members are not
+	stuck, able := false, 0 // whether the master is stuck, and the number of other members that are not
 	for i := range c.reports {
 		r := &c.reports[i]
 		switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// promotes fails the test unless the controller proposes the Promote of a node; 0 is none.
+// promotes fails the test unless the controller proposes the Promote of node want; 0 means none.
 func promotes(t *testing.T, c *Controller, now Time, s directory.Shard, want directory.NodeID) {
 	t.Helper()
 	got, ok := c.Decide(now, s)
@@ -14,7 +14,7 @@ func promotes(t *testing.T, c *Controller, now Time, s directory.Shard, want dir
 		t.Fatalf("at %v it proposes %+v, want node %d", now, got, want)
 	}
 	if ok && (got.Kind != directory.Promote || got.Epoch != s.Epoch || got.Version != s.Version) {
-		t.Fatalf("it proposes %+v in the state %+v", got, s)
+		t.Fatalf("the controller proposes %+v in the state %+v", got, s)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAStuckMasterIsReplacedIfEnoughOthersAreNot(t *testing.T) {
 	promotes(t, c, 2*sec, s, 0)
 	report(3900*ms, true, false)
 	promotes(t, c, 3900*ms, s, 0)
-	report(4*sec, true, true) // one of the others is not k+1
+	report(4*sec, true, true) // a single other member that is not stuck is fewer than k+1
 	promotes(t, c, 4*sec, s, 0)
 	report(4100*ms, true, false)
 	promotes(t, c, 4100*ms, s, 3)
@@ -100,7 +100,7 @@ func TestAMasterThatIsStuckFromItsStartStaysLonger(t *testing.T) {
 		}
 	}
 	want := []Time{2 * sec, 4 * sec, 8 * sec, 16 * sec, 32 * sec, 60 * sec, 60 * sec, 60 * sec}
-	for i, d := range got { // a new epoch begins at the next look
+	for i, d := range got { // a new epoch begins at the next call
 		if d < want[i] || d > want[i]+200*ms {
 			t.Errorf("the masters were replaced after %v, want %v", got, want)
 			break

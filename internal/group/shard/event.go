@@ -6,22 +6,22 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Link names a connection between two nodes. Each of the two numbers its own connections, from 1 on.
+// Link identifies a connection between two nodes. Each node numbers its own connections, from 1 on.
 type Link uint64
 
 // Event is an input of Node.Step: one of the types of this file.
 type Event any
 
-// Registered is the answer to the Register of this process.
+// Registered is the directory's answer to the Register of this process.
 type Registered struct {
 	Self  directory.Member
-	Shard directory.Shard // as the answer has it
+	Shard directory.Shard // the state in the answer
 }
 
-// Applied says that the directory's log has reached a state of the shard on this node, or that an answer had it.
+// Applied says that this node has a state of the shard: its voter has applied it, or an answer contained it.
 type Applied struct{ Shard directory.Shard }
 
-// Appended says how far the log goes now: by writes of this node as master, or because something was synced.
+// Appended gives the new end of the log: this node wrote as the master, or synced its files.
 type Appended struct{ End, Synced uint64 }
 
 // Connected says that a link to the node's Master is open. The caller greets the master with the node's member and its Epoch.
@@ -30,18 +30,18 @@ type Connected struct{ Link Link }
 // Closed says that a link has ended.
 type Closed struct{ Link Link }
 
-// Greeted says that a replica has greeted this node. The node is to be its master, or closes the link.
+// Greeted says that a replica has greeted this node. The node becomes its master or closes the link.
 type Greeted struct {
 	Link  Link
 	From  directory.Member
-	Epoch uint64 // the highest that the replica knows
+	Epoch uint64 // the highest epoch that the replica knows
 }
 
-// Answered says that a master has answered the greeting of this replica. The stream goes on from the end of the replica's log, or, if it is
-// Full, all data comes first. The two ends have decided that by their logs (PSYNC).
+// Answered says that the master has answered this replica's greeting. If Full, all data is transferred first;
+// otherwise the stream continues at the end of the replica's log. PSYNC has decided that by comparing the two logs.
 type Answered struct {
 	Link  Link
-	Epoch uint64 // of the master
+	Epoch uint64 // the master's epoch
 	Full  bool
 }
 
@@ -51,25 +51,26 @@ type Acked struct {
 	Ack
 }
 
-// Streamed says that a part of the master's stream, or a heartbeat, has arrived on a link that Accepts it, and that it is applied.
+// Streamed says that a part of the master's stream, or a heartbeat, has arrived and is applied. The node must accept
+// the link (Accepts).
 type Streamed struct {
 	Link Link
 	Stamp
-	End, Synced uint64 // of the log, afterwards
+	End, Synced uint64 // the log, after the part was applied
 }
 
-// Loaded says that a full resynchronisation is complete, and has replaced the old data in one step. Until then the old data is there, and
-// survives the end of the link.
+// Loaded says that a full resynchronisation is complete and has replaced the old data in one step. Until then the
+// replica keeps the old data, even if the link ends.
 type Loaded struct {
 	Link        Link
-	End, Synced uint64 // of the log, afterwards
+	End, Synced uint64 // the log, after the load
 }
 
-// Leaving says that a member is about to stop. Its master takes it out of the in-sync set at once, if k+1 fresh ones remain, and does not
-// add it again for Lag, or until it has greeted again.
+// Leaving says that a member is about to stop. The master takes it out of the in-sync set at once, if k+1 fresh
+// members remain, and does not add it again for Lag or until it greets again.
 type Leaving struct{ Member directory.Member }
 
-// HandOver asks the master to make another member in sync the master. Writes wait meanwhile, see Gates.
+// HandOver asks the master to make another member in sync the master. The master refuses writes meanwhile, see Gates.
 type HandOver struct{ To directory.NodeID }
 
 // Tick says that time has passed.
@@ -78,16 +79,17 @@ type Tick struct{}
 // Ack is a replica's acknowledgement.
 type Ack struct {
 	From   directory.Member
-	Epoch  uint64 // of the master whose stream it acknowledges
-	Offset uint64 // applied, or at level disk synced, up to here
-	Sent   Time   // of the newest stamp that it has received: the master's clock; 0 before the first
+	Epoch  uint64 // the epoch of the master whose stream it acknowledges
+	Offset uint64 // it has applied the stream up to here, or at level disk synced it
+	Sent   Time   // the Sent of the newest stamp that it has received; 0 before the first
 }
 
-// Stamp goes with each part of the stream and each heartbeat, of which one is due each Lease/4.
+// Stamp accompanies each part of the stream and each heartbeat. A heartbeat is due each Lease/4.
 type Stamp struct {
-	Sent Time // the master's clock as it was sent
-	// Lease is the master's, for which it counts on the promise: this node's own may be shorter while the directive is being changed.
+	Sent Time // the master's clock at the time of sending
+	// Lease is the master's sync-lease, for which it relies on the promise. The member's own may be shorter while an
+	// operator changes the directive.
 	Lease time.Duration
-	// Released: the master has given up its lease, so the replica is free of the promises that it has made.
+	// Released: the master has given up its lease, which frees the member from all its promises.
 	Released bool
 }

@@ -7,44 +7,45 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// master is the state of a node while it is the master of an epoch. It begins empty with each epoch: what was acknowledged in
-// another one does not count.
+// master is the state of a node while it is the master of an epoch. It starts empty in each epoch: acknowledgements
+// of other epochs do not count.
 type master struct {
 	epoch     uint64
 	began     Time
-	floor     uint64 // the end of its log when it became master: reads wait until this is committed
+	floor     uint64 // the end of the log at the promotion; reads wait until it is committed
 	serving   bool
 	committed uint64
 	peers     []peer             // by node
-	proposal  *directory.Command // in flight
-	proposed  Time               // when it was first sent
-	sent      Time               // when it was last sent
-	// A hand-over to a node: 0 if there is none. The lease is given up when the node has all. After a hand-over
-	// that failed it counts what was sent after leaseFrom: at that very instant a stamp may have freed the replicas.
+	proposal  *directory.Command // in flight; nil: none
+	proposed  Time               // when proposal was first sent
+	sent      Time               // when proposal was last sent
+	// handOver is the node that receives the group in a hand-over, 0 without one. The lease is released when that
+	// node has the whole log. After a failed hand-over only acknowledgements of stamps sent after leaseFrom count for
+	// the lease: a stamp of that very instant may have freed the replicas.
 	handOver  directory.NodeID
 	released  bool
 	leaseFrom Time
 }
 
-// peer is a master's knowledge of the newest incarnation of another node, from messages of its epoch.
+// peer is the master's knowledge of the newest incarnation of another node, from messages of this epoch.
 type peer struct {
 	member directory.Member
 	link   Link
 	acked  uint64
-	sent   Time   // the newest of this node's stamps that it has acknowledged
+	sent   Time   // the newest of this master's stamps that it has acknowledged
 	heard  Time   // when its newest acknowledgement arrived
-	ended  uint64 // the end of the log then
-	caught Time   // the newest instant whose end of the log it has acknowledged
-	leaves Time   // when it said that it is about to stop
+	ended  uint64 // the end of the log at heard
+	caught Time   // the newest instant whose end of the log it has acknowledged in full
+	leaves Time   // when it announced that it is about to stop
 }
 
-// take makes the node the master of the epoch of the state that it has. The caller begins a history with each epoch.
+// take makes the node the master of the epoch of its newest state. The caller begins a new history for each epoch.
 func (n *Node) take(now Time) {
 	n.drop()
 	n.master = &master{epoch: n.shard.Epoch, began: now, floor: n.log.End, leaseFrom: never}
 }
 
-// lead does what a master does at each step.
+// lead runs the master's part of a step: it starts to serve, commits and proposes.
 func (n *Node) lead(now Time) {
 	m := n.master
 	if m == nil {
@@ -60,8 +61,8 @@ func (n *Node) lead(now Time) {
 	n.propose(now)
 }
 
-// greeted takes a replica's greeting. It refuses one that knows a higher epoch, which a state of the directory will bring here too,
-// and an older incarnation.
+// greeted handles a replica's greeting. It refuses a replica that knows a higher epoch, because a state of the
+// directory will bring that epoch here too, and an incarnation older than one seen before.
 func (n *Node) greeted(g Greeted) {
 	m := n.master
 	if m == nil || n.isLater(g.Epoch) || g.From.Node == n.self.Node || !n.note(g.From) {
@@ -76,7 +77,7 @@ func (n *Node) greeted(g Greeted) {
 	}
 }
 
-// note makes a member a peer, and reports whether it is of the newest incarnation of its node that has sent something.
+// note records a member as a peer. It reports false if a newer incarnation of its node is known.
 func (n *Node) note(from directory.Member) bool {
 	m := n.master
 	at, ok := slices.BinarySearchFunc(m.peers, from.Node, func(p peer, id directory.NodeID) int { return cmp.Compare(p.member.Node, id) })
@@ -95,7 +96,7 @@ func (n *Node) note(from directory.Member) bool {
 	return true
 }
 
-// peer returns what is known of a node, or nil.
+// peer returns the peer with a node's ID, or nil.
 func (m *master) peer(id directory.NodeID) *peer {
 	for i := range m.peers {
 		if m.peers[i].member.Node == id {
@@ -105,20 +106,20 @@ func (m *master) peer(id directory.NodeID) *peer {
 	return nil
 }
 
-// leaving notes that a member is about to stop.
+// leaving records that a member is about to stop.
 func (m *master) leaving(now Time, member directory.Member) {
 	if p := m.peer(member.Node); p != nil && p.member == member {
 		p.leaves = now
 	}
 }
 
-// stays reports whether a member has not said within Lag that it is about to stop.
+// stays reports whether a member has not announced within Lag that it is about to stop.
 func (n *Node) stays(now Time, member directory.Member) bool {
 	p := n.peerOf(member)
 	return p == nil || now-p.leaves > n.conf.Lag
 }
 
-// peerOf returns what is known of a member, or nil.
+// peerOf returns the peer for a member, or nil if the newest incarnation of its node is another one.
 func (n *Node) peerOf(m directory.Member) *peer {
 	p := n.master.peer(m.Node)
 	if p == nil || p.member != m {
@@ -127,7 +128,7 @@ func (n *Node) peerOf(m directory.Member) *peer {
 	return p
 }
 
-// links returns all links to replicas.
+// links returns the links to all replicas.
 func (m *master) links() (all []Link) {
 	for _, p := range m.peers {
 		if p.link != 0 {
@@ -145,8 +146,8 @@ func (m *master) closed(id Link) {
 	}
 }
 
-// acknowledged takes an acknowledgement, of this epoch and of the newest incarnation of its node only. One of what was not sent yet
-// is none, and its link ends.
+// acknowledged handles an acknowledgement. It counts only in this epoch and for the newest incarnation of its node.
+// An acknowledgement of bytes that were not sent yet is invalid, and its link is closed.
 func (n *Node) acknowledged(now Time, a Acked) {
 	m := n.master
 	if m == nil || !n.counts(a.Ack) {
@@ -172,8 +173,8 @@ func (n *Node) acknowledged(now Time, a Acked) {
 	}
 }
 
-// counted returns the members whose acknowledgements a commit needs: the in-sync set, and a member that this node has proposed to
-// add until that proposal is over. A member that it has proposed to remove is in the set until the state says otherwise.
+// counted returns the members whose acknowledgements a commit needs: the in-sync set, and a member whose Expand is in
+// flight. A member whose Shrink is in flight stays in the set until a new state says otherwise.
 func (n *Node) counted() []directory.Member {
 	all, c := n.shard.InSync, n.master.proposal
 	switch {
@@ -186,8 +187,8 @@ func (n *Node) counted() []directory.Member {
 	return all
 }
 
-// commit raises what is committed: to the smallest offset that all counted members have acknowledged in this epoch. It stays where
-// it is while fewer than k+1 members are in sync, and while this node itself is not.
+// commit raises committed to the smallest offset that all counted members have acknowledged in this epoch. It changes
+// nothing while fewer than k+1 members are in sync or this node is not in sync.
 func (n *Node) commit() {
 	m := n.master
 	if n.shard.Epoch != m.epoch || !n.shard.In(n.self) || !n.mayCommit() {
@@ -207,8 +208,9 @@ func (n *Node) commit() {
 	m.committed = max(m.committed, least)
 }
 
-// lease reports whether no other node can serve as master now: each counted member has promised not to, from when this node sent
-// what the member has acknowledged. The clocks of two nodes differ in rate, so this node counts 2 % less.
+// lease reports whether no other node can serve as master now. Each counted member has promised not to for the lease,
+// counted from when this node sent the stamp that the member acknowledged. Because the rates of two clocks differ,
+// the master counts 2 % less.
 func (n *Node) lease(now Time) bool {
 	m := n.master
 	if n.shard.Epoch != m.epoch || n.gaveUpLease() || !n.shard.In(n.self) {
@@ -226,12 +228,13 @@ func (n *Node) lease(now Time) bool {
 	return true
 }
 
-// Stamp returns what a master sends with each part of its stream, and with each heartbeat.
+// Stamp returns the stamp that a master sends with each part of its stream and each heartbeat.
 func (n *Node) Stamp(now Time) Stamp {
 	return Stamp{Sent: now, Lease: n.conf.Lease, Released: n.master != nil && n.master.released}
 }
 
-// isFresh reports whether a member has within Lag acknowledged all that the log held. Each member has Lag from when this node served.
+// isFresh reports whether a member has acknowledged within Lag the whole log of some instant. When the node begins to
+// serve, each member has Lag to do so.
 func (n *Node) isFresh(now Time, member directory.Member) bool {
 	if member.Node == n.self.Node {
 		return member == n.self

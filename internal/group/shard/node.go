@@ -1,12 +1,13 @@
-// Package shard has the rules of a node as the master or as a replica of a shard: which offset is committed, when reads may be
-// answered, whom to acknowledge to, and what to propose to the directory.
+// Package shard has the rules of a node as master or replica of a shard: which offset is committed, when reads may be
+// answered, whose stream to acknowledge, and what to propose to the directory.
 //
 //	answers and states of the directory ─┐          ┌─▶ an acknowledgement, links to close
 //	greetings, acknowledgements, stamps ─┼─▶ Step ──┼─▶ a proposal   Expand, Shrink, Promote
 //	the log grew or was synced, Tick ────┘          └─▶ gates        what may be answered, whether it writes
 //
-// A Node is a state machine: it reads no clock and moves no byte of the log. The caller (internal/group) has the links,
-// the log and the timer, and passes what happens as events; the simulator (internal/testing/groupsim) does the same.
+// A Node is a state machine: it reads no clock and moves no byte of the log. The caller (internal/group) owns the
+// links, the log and the timer, and passes each event to Step. The simulator (internal/testing/groupsim) is a second
+// caller.
 //
 // The life of a node:
 //
@@ -17,9 +18,9 @@
 // Invariants:
 //
 //   - A node that is not registered does nothing.
-//   - A node is master only in an epoch above the one in its Register's answer, and only in the newest that it knows.
-//   - What is committed is acknowledged by each member of the in-sync set, and by a member whose Expand is not over.
-//   - One proposal is in flight. It is over when a state has a version above the one that it named.
+//   - A node is master only in an epoch above the one in the answer to its Register, and only in the newest epoch that it knows.
+//   - A committed offset is acknowledged by each member of the in-sync set, and by a member whose Expand is in flight.
+//   - One proposal is in flight at a time. It is over when a state has a version above the one that the proposal named.
 //
 // Start reading at Node.Step, then Node.commit and Node.lease.
 package shard
@@ -30,31 +31,32 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Time is an instant of the monotonic clock of one node, from an origin of its own. Instants of two nodes are not compared; the
+// Time is an instant of one node's monotonic clock, from any origin. Instants of two nodes are never compared; the
 // rates of two clocks differ by less than 2 %.
 type Time = time.Duration
 
-// never is before all instants.
+// never is earlier than all instants.
 const never Time = -1 << 62
 
-// Log says how far a node's log goes. Offsets count from the beginning of the replication stream. Which history the log is of is not known
-// here: the two ends of a link compare histories (PSYNC), and Answered says what came of it.
+// Log is the position of a node's log. Offsets count from the beginning of the replication stream. The node does not
+// know the history of the log: the two ends of a link compare histories (PSYNC), and Answered carries the result.
 type Log struct {
-	End    uint64 // all before it is applied
-	Synced uint64 // all before it is on disk; at most End
+	End    uint64 // everything before it is applied
+	Synced uint64 // everything before it is on disk; at most End
 }
 
-// Config are a node's constants.
+// Config configures a node. It does not change.
 type Config struct {
-	Level directory.SyncLevel // what it acknowledges: what it has applied, or what it has synced
-	Lease time.Duration       // how long a replica that acknowledged does not serve as master (sync-lease)
-	Lag   time.Duration       // how long a member may be behind before it leaves the in-sync set (sync-lag)
+	Level directory.SyncLevel // Memory: it acknowledges applied writes; Disk: synced ones
+	Lease time.Duration       // sync-lease: the time for which a member that acknowledges promises not to serve as master
+	Lag   time.Duration       // sync-lag: the time for which a member may be behind before it leaves the in-sync set
 }
 
-// leaseShare is the part of Lease for which a master counts on a promise, in percent: the rates of two clocks differ by less than 2 %.
+// leaseShare is the percentage of Lease for which a master relies on a promise: the rates of two clocks differ by
+// less than 2 %.
 const leaseShare = 98
 
-// retry is the number of times in a lease that a master sends a proposal.
+// retry is the number of times per lease that a master sends its proposal.
 const retry = 4
 
 // Node is a node's part in one shard. It is not safe for concurrent use.
@@ -62,44 +64,44 @@ type Node struct {
 	conf       Config
 	self       directory.Member // 0 until it is registered
 	registered bool
-	since      uint64          // the epoch in the answer of its Register: it is master in later ones only
+	since      uint64          // the epoch in the answer to its Register; it can be master only in later ones
 	shard      directory.Shard // the newest state that it has applied
-	epoch      uint64          // of the newest state: what peers say does not raise it
-	promise    Time            // it does not serve as master before
+	epoch      uint64          // the epoch of the newest state; messages of peers do not raise it
+	promise    Time            // until then it does not serve as master
 	log        Log
-	master     *master // what it does as master; nil as a replica
-	link       link    // to its master; zero if there is none
+	master     *master // its state as master; nil for a replica
+	link       link    // to its master; zero without one
 	out        Output
 	faults     Faults
 }
 
-// New returns a node that has just started with a log. Whatever its process before has promised to a master holds for another
-// Lease from now on.
+// New returns a node that has just started with a log. It counts a promise of one Lease from now on, for the promises
+// that its previous process may have made.
 func New(now Time, c Config, l Log) *Node {
 	return &Node{conf: c, log: l, promise: now + c.Lease}
 }
 
-// Output is the work for the caller after a Step, in the order of the fields. The slices are the caller's.
+// Output is the caller's work after a Step, in the order of the fields. The caller owns the slices.
 type Output struct {
-	Close   []Link             // links that the caller closes
+	Close   []Link             // links to close
 	Ack     *Ack               // the acknowledgement to send on the link to the master
-	Propose *directory.Command // a proposal to send to the directory, perhaps again
+	Propose *directory.Command // a proposal to send to the directory; it may be a repetition
 }
 
-// Gates say what a node may do now.
+// Gates are the permissions of a node at an instant.
 type Gates struct {
-	Epoch     uint64 // in which it is the master; 0 if it is not
-	Serving   bool   // it is the master, and answers
-	Floor     uint64 // the end of its log when it became master: it answers reads when this is committed
-	Committed uint64 // replies and messages about offsets up to here may leave
-	// Lease: a reply that wrote nothing may leave as well, when all that the log held at its time is committed.
+	Epoch     uint64 // the epoch of which it is the master; 0: a replica
+	Serving   bool   // it is the master, and its promise to earlier masters is over
+	Floor     uint64 // the end of its log at the promotion; reads wait until it is committed
+	Committed uint64 // replies and messages up to this offset may leave
+	// Lease: a reply that wrote nothing may leave too, once the end of the log at its time is committed.
 	Lease bool
-	// Writable: writes may be executed. Otherwise a client gets -NOREPLICAS at once, and nothing is appended to the log.
+	// Writable: writes may run. Otherwise clients get -NOREPLICAS at once, and nothing is appended to the log.
 	Writable bool
 }
 
-// Step passes an event, and returns what is to be done. It costs O(members). Instants never decrease. A Tick is due each Lease/4 or
-// more often.
+// Step handles an event, and returns the work for the caller. It costs O(members). now must never decrease. The
+// caller passes a Tick each Lease/4 or more often.
 func (n *Node) Step(now Time, e Event) Output {
 	n.out = Output{}
 	if !n.registered {
@@ -140,12 +142,12 @@ func (n *Node) Step(now Time, e Event) Output {
 	return n.out
 }
 
-// start is Step before the node is registered.
+// start handles an event before the node is registered.
 func (n *Node) start(now Time, e Event) {
 	switch e := e.(type) {
 	case Registered:
 		n.begin(now, e)
-	case Appended: // its own files are being loaded
+	case Appended: // the files are being loaded
 		n.log.End, n.log.Synced = e.End, e.Synced
 	case Connected:
 		n.out.Close = append(n.out.Close, e.Link)
@@ -154,7 +156,7 @@ func (n *Node) start(now Time, e Event) {
 	}
 }
 
-// begin takes the answer of the Register: the node begins from the state in it.
+// begin handles the answer to Register: the node starts from the state in it.
 func (n *Node) begin(now Time, e Registered) {
 	if n.registered {
 		return
@@ -164,7 +166,7 @@ func (n *Node) begin(now Time, e Registered) {
 	n.apply(now, e.Shard)
 }
 
-// apply takes a state of the directory, if it is newer than the one that the node has.
+// apply takes over a state of the directory, if it is newer than the present one.
 func (n *Node) apply(now Time, s directory.Shard) {
 	if s.Version <= n.shard.Version {
 		return
@@ -179,7 +181,7 @@ func (n *Node) apply(now Time, s directory.Shard) {
 	}
 }
 
-// learn raises the epoch that the node knows, when a state has. A link and a mastership of an older one end.
+// learn raises the epoch to that of a new state. It ends a link or a mastership of an older epoch.
 func (n *Node) learn(epoch uint64) {
 	if epoch <= n.epoch {
 		return
@@ -202,7 +204,7 @@ func (n *Node) durable() uint64 {
 	return n.log.End
 }
 
-// Gates returns what the node may do at an instant. O(members).
+// Gates returns the node's permissions at an instant. O(members).
 func (n *Node) Gates(now Time) Gates {
 	m := n.master
 	if m == nil {
@@ -216,7 +218,7 @@ func (n *Node) Gates(now Time) Gates {
 	return g
 }
 
-// Self returns the node's member; 0 before it is registered.
+// Self returns the node's member, which is zero before the node is registered.
 func (n *Node) Self() directory.Member { return n.self }
 
 // Shard returns the newest state that the node has applied.
@@ -233,8 +235,8 @@ func (n *Node) Proposal() *directory.Command {
 	return n.master.proposal
 }
 
-// Master returns the node to which this one connects: the master of the state that it has. It returns 0 if that is this node, if
-// this node is master itself, and before it is registered.
+// Master returns the node that this node should follow: the master in its newest state. It returns 0 before the node
+// is registered and while the node is, or should become, the master itself.
 func (n *Node) Master() directory.NodeID {
 	if !n.registered || n.master != nil || n.shard.Master.Node == n.self.Node {
 		return 0

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/ebbdb/ebb/internal/group/directory"
 
-// propose sends the proposal in flight again when it is time, and makes a new one when there is none: to remove a member that is not
-// fresh or leaves, or to add a node that holds all that was acknowledged.
+// propose sends the proposal in flight again when that is due. Without one it makes a new proposal: to remove a
+// member that is not fresh or is about to stop, or to add a node that holds all acknowledged writes.
 func (n *Node) propose(now Time) {
 	m := n.master
 	if n.shard.Epoch != m.epoch {
@@ -28,7 +28,7 @@ func (n *Node) propose(now Time) {
 	}
 }
 
-// wanted returns the change of the in-sync set that this node wants.
+// wanted returns the change of the in-sync set to propose, if there is one.
 func (n *Node) wanted(now Time) (directory.Command, bool) {
 	for _, member := range n.shard.InSync {
 		if (!n.isFresh(now, member) || !n.stays(now, member)) && n.mayShrink(now, member) {
@@ -43,8 +43,8 @@ func (n *Node) wanted(now Time) (directory.Command, bool) {
 	return directory.Command{}, false
 }
 
-// mayShrink reports whether k+1 fresh members remain without a member. With fewer nothing commits, and each of the k+1 still has all
-// that was ever acknowledged, so that any of them can be promoted.
+// mayShrink reports whether k+1 fresh members would remain without a member. If fewer remained, nothing could be
+// committed. As long as the set keeps k+1 members, each still has all acknowledged writes, and any can be promoted.
 func (n *Node) mayShrink(now Time, without directory.Member) bool {
 	rest := n.fresh(now)
 	if n.isFresh(now, without) {
@@ -53,7 +53,7 @@ func (n *Node) mayShrink(now Time, without directory.Member) bool {
 	return without.Node != n.self.Node && n.suffice(rest)
 }
 
-// holdsAll reports whether a node has acknowledged all that was acknowledged to clients in any epoch, and keeps up.
+// holdsAll reports whether a node has acknowledged all that clients were told in any epoch, and keeps up.
 func (n *Node) holdsAll(now Time, p peer) bool {
 	return now-p.caught <= n.conf.Lag && p.acked >= max(n.master.floor, n.master.committed)
 }
@@ -62,7 +62,7 @@ func command(kind directory.Kind, m directory.Member) directory.Command {
 	return directory.Command{Kind: kind, Node: m.Node, Incarnation: m.Incarnation}
 }
 
-// offer makes a proposal. From here on an addition is counted in commit and lease.
+// offer makes a proposal. From now on counted includes the member of an Expand, for commit and lease.
 func (n *Node) offer(now Time, c directory.Command) {
 	c.Shard, c.Epoch, c.Version = n.shard.ID, n.shard.Epoch, n.shard.Version
 	n.master.proposal, n.master.proposed = &c, now
@@ -76,8 +76,8 @@ func (n *Node) send(now Time) {
 	n.out.Propose = &c
 }
 
-// over ends the proposal in flight. If it was the Promote of a hand-over and this node is still master, the hand-over has failed: the
-// node has its lease again when replicas have acknowledged what it sends from now on.
+// over ends the proposal in flight. If it was the Promote of a hand-over and this node is still the master, the
+// hand-over has failed. The node has its lease again when the replicas have acknowledged stamps sent from now on.
 func (n *Node) over(now Time) {
 	m := n.master
 	if m.proposal.Kind == directory.Promote {
@@ -95,8 +95,8 @@ func (n *Node) handOver(e HandOver) {
 	m.handOver = e.To
 }
 
-// proposeHandOver proposes the Promote of a hand-over as soon as the node that is to be master has all. The lease ends before the
-// promise of that node does: Stamp carries this to it.
+// proposeHandOver proposes the Promote of a hand-over once the next master has the whole log. This master gives up
+// its lease before: its stamps tell the next master that the promise is void.
 func (n *Node) proposeHandOver(now Time) {
 	m := n.master
 	to, in := n.shard.Member(m.handOver)

@@ -3,13 +3,13 @@ package shard
 // link is a replica's connection to its master.
 type link struct {
 	id      Link
-	epoch   uint64 // of the master, by its answer; 0 before
-	loading bool   // a full resynchronisation is not complete
-	ready   bool   // the resynchronisation is finished: what arrives is acknowledged
+	epoch   uint64 // the epoch in the master's answer; 0 before the answer
+	loading bool   // a full resynchronisation is under way
+	ready   bool   // the resynchronisation is complete: the stream is acknowledged
 	stamp   Stamp  // the newest
 }
 
-// connect begins a link. The one before ends: a replica has one.
+// connect starts a link. It closes the previous one: a replica has at most one.
 func (n *Node) connect(id Link) {
 	if n.master != nil {
 		n.out.Close = append(n.out.Close, id)
@@ -36,9 +36,9 @@ func (n *Node) closed(id Link) {
 	}
 }
 
-// answered takes the master's answer. A master of an older epoch is refused: it was replaced, and needs the acknowledgement of this node or
-// of another one that knows. One of a later epoch is refused until a state of the directory has come here that names it: what a peer says
-// raises no epoch.
+// answered handles the master's answer. It refuses a master of an older epoch: that one was replaced, and needs the
+// acknowledgement of this node or of another node that knows. It also refuses a master of a later epoch until a state
+// of the directory names that epoch, because messages of peers raise no epoch.
 func (n *Node) answered(now Time, e Answered) {
 	if n.link.id != e.Link {
 		return
@@ -52,7 +52,7 @@ func (n *Node) answered(now Time, e Answered) {
 	n.acknowledge()
 }
 
-// loaded ends a full resynchronisation.
+// loaded handles the end of a full resynchronisation.
 func (n *Node) loaded(e Loaded) {
 	if n.link.id != e.Link || !n.link.loading {
 		return
@@ -62,12 +62,12 @@ func (n *Node) loaded(e Loaded) {
 	n.acknowledge()
 }
 
-// Accepts reports whether what arrives on a link may be applied. The caller asks before it applies it.
+// Accepts reports whether the stream of a link may be applied. The caller asks before it applies any of it.
 func (n *Node) Accepts(id Link) bool {
 	return n.master == nil && id != 0 && n.link.id == id && n.link.ready && !n.link.loading && n.isNewest(n.link.epoch)
 }
 
-// Loading reports whether a link is the one on which a full resynchronisation is under way.
+// Loading reports whether a full resynchronisation is under way on a link.
 func (n *Node) Loading(id Link) bool { return id != 0 && n.link.id == id && n.link.loading }
 
 func (n *Node) streamed(now Time, e Streamed) {
@@ -79,9 +79,10 @@ func (n *Node) streamed(now Time, e Streamed) {
 	n.acknowledge()
 }
 
-// pledge takes a stamp: from when it arrives this node does not serve as master for the lease, its own or the master's, so that the
-// master may answer reads. A master that serves and has given its lease up frees it. That covers what it has promised to masters before
-// as well: their leases ended before this master served.
+// pledge handles a stamp. From its arrival, this node promises not to serve as master for the lease, its own or the
+// master's, whichever is longer; so the master may answer reads. A stamp of a serving master that has released its
+// lease frees the node from all promises. That covers promises to earlier masters, whose leases had ended before this
+// master served.
 func (n *Node) pledge(now Time, s Stamp) {
 	n.link.stamp = s
 	if s.Released {
@@ -91,7 +92,7 @@ func (n *Node) pledge(now Time, s Stamp) {
 	n.promise = max(n.promise, now+max(n.conf.Lease, s.Lease))
 }
 
-// acknowledge tells the master how far this node is, once the resynchronisation of the link is finished.
+// acknowledge sends the master the end of this node's log, once the resynchronisation is complete.
 func (n *Node) acknowledge() {
 	if n.master != nil || !n.link.ready || !n.isNewest(n.link.epoch) {
 		return

@@ -13,7 +13,8 @@ const (
 	ms  = time.Millisecond
 )
 
-// one, two and three are the members of the tests' group in their first incarnation; two2 and three2 are in their second.
+// one, two and three are the members of the tests' group in their first incarnation; two2 and three2 are nodes 2 and
+// 3 in the second.
 var (
 	one    = directory.Member{Node: 1, Incarnation: 1}
 	two    = directory.Member{Node: 2, Incarnation: 1}
@@ -34,7 +35,7 @@ type tester struct {
 	now Time
 }
 
-// begin returns a registered node that has started at 0 with a log, in the state s0.
+// begin returns a registered node that has started at 0 with the log l and the state s0.
 func begin(t *testing.T, self directory.Member, level directory.SyncLevel, l Log, s0 directory.Shard) *tester {
 	t.Helper()
 	n := &tester{t, New(0, Config{Level: level, Lease: sec, Lag: sec}, l), 0}
@@ -42,7 +43,7 @@ func begin(t *testing.T, self directory.Member, level directory.SyncLevel, l Log
 	return n
 }
 
-// promoted returns node 1 as the master of epoch 1, that serves, at 1 s.
+// promoted returns node 1 at 1 s, as the serving master of epoch 1.
 func promoted(t *testing.T, k int, inSync ...directory.Member) *tester {
 	t.Helper()
 	n := begin(t, one, directory.Memory, Log{}, directory.Shard{})
@@ -56,21 +57,21 @@ func promoted(t *testing.T, k int, inSync ...directory.Member) *tester {
 
 func (n *tester) step(e Event) Output { return n.Step(n.now, e) }
 
-// at lets time pass.
+// at passes a Tick at an instant.
 func (n *tester) at(now Time) Output {
 	n.now = now
 	return n.step(Tick{})
 }
 
-// write makes the log end at an offset.
+// write moves the end of the log to an offset.
 func (n *tester) write(end uint64) { n.step(Appended{End: end, Synced: end}) }
 
-// ack delivers an acknowledgement of what the master sent just now.
+// ack delivers an acknowledgement of the newest stamp.
 func (n *tester) ack(from directory.Member, epoch, offset uint64) Output {
 	return n.step(Acked{1, Ack{From: from, Epoch: epoch, Offset: offset, Sent: n.now}})
 }
 
-// committed fails the test unless the offset is the wanted one.
+// committed fails the test unless the committed offset is want.
 func (n *tester) committed(want uint64) {
 	n.Helper()
 	if g := n.Gates(n.now); g.Committed != want {
@@ -78,7 +79,7 @@ func (n *tester) committed(want uint64) {
 	}
 }
 
-// leased fails the test unless the lease is as wanted.
+// leased fails the test unless the node has the lease, or has not, as wanted.
 func (n *tester) leased(want bool) {
 	n.Helper()
 	if g := n.Gates(n.now); g.Lease != want {
@@ -86,7 +87,7 @@ func (n *tester) leased(want bool) {
 	}
 }
 
-// proposal fails the test unless the output has the wanted proposal; kind 0 is none.
+// proposal fails the test unless the output has the wanted proposal; kind 0 means none.
 func (n *tester) proposal(out Output, kind directory.Kind, m directory.Member) {
 	n.Helper()
 	var got directory.Command
@@ -102,7 +103,7 @@ func (n *tester) proposal(out Output, kind directory.Kind, m directory.Member) {
 func acked(t *testing.T, out Output) Ack {
 	t.Helper()
 	if out.Ack == nil {
-		t.Fatalf("it acknowledges nothing: %+v", out)
+		t.Fatalf("the node acknowledges nothing: %+v", out)
 	}
 	return *out.Ack
 }
@@ -116,7 +117,7 @@ func TestWhatAllMembersAcknowledgedIsCommitted(t *testing.T) {
 	n.committed(7)
 	n.ack(three, 1, 10)
 	n.committed(10)
-	n.ack(three, 1, 9) // an older one comes late
+	n.ack(three, 1, 9) // an older one arrives late
 	n.committed(10)
 }
 
@@ -135,7 +136,7 @@ func TestNothingCommitsWithFewerThanKAndOneMembers(t *testing.T) {
 	n.write(5)
 	n.ack(two, 1, 5)
 	n.committed(5)
-	n.step(Applied{state(1, 2, 1, one, one)}) // node 2 has registered as a new incarnation
+	n.step(Applied{state(1, 2, 1, one, one)}) // node 2 has registered with a new incarnation
 	n.write(9)
 	n.committed(5)
 	n.step(Applied{state(1, 3, 0, one, one)}) // SetK
@@ -148,9 +149,9 @@ func TestAcknowledgementsOfOtherEpochsAndOlderIncarnationsDoNotCount(t *testing.
 	n.ack(two, 2, 5)
 	n.ack(two, 0, 5)
 	n.committed(0)
-	n.ack(two2, 1, 5) // the state has incarnation 1 in sync
+	n.ack(two2, 1, 5) // incarnation 1 is in sync in the state
 	n.committed(0)
-	n.ack(two, 1, 5) // and what comes of it now is older than what came
+	n.ack(two, 1, 5) // a late message of incarnation 1
 	n.committed(0)
 	n.step(Applied{state(1, 2, 1, one, one, two2)})
 	n.committed(5)
@@ -189,7 +190,7 @@ func TestAMemberThatLeavesIsNotAddedUntilItGreetsAgainOrLagIsOver(t *testing.T) 
 		n.ack(two, 1, 5)
 		n.ack(three, 1, 5)
 		n.proposal(n.step(Leaving{three}), directory.Shrink, three)
-		n.proposal(n.step(Leaving{two}), 0, two) // k+1 remain with it alone
+		n.proposal(n.step(Leaving{two}), 0, two) // k+1 remain even without node 2
 		n.proposal(n.step(Applied{state(1, 2, 1, one, one, two)}), 0, three)
 		n.proposal(n.ack(three, 1, 5), 0, three)
 		if greets {
@@ -204,7 +205,7 @@ func TestAMemberThatLeavesIsNotAddedUntilItGreetsAgainOrLagIsOver(t *testing.T) 
 	}
 }
 
-// A master that adds a node has a proposal in flight when the member says that it is about to stop.
+// When the member announces that it is about to stop, a proposal of the master may be in flight.
 func TestAMemberLeavesWhenTheProposalInFlightIsOver(t *testing.T) {
 	n := promoted(t, 1, one, two)
 	n.proposal(n.ack(three, 1, 0), directory.Expand, three)
@@ -221,7 +222,7 @@ func TestOneProposalIsInFlightAndIsSentAgain(t *testing.T) {
 	n.proposal(n.at(n.now+sec/8), 0, two)
 	n.ack(two, 1, 0)
 	n.ack(three, 1, 0)
-	n.proposal(n.step(Applied{state(1, 1, 0, one, one)}), 0, two) // the version that it named
+	n.proposal(n.step(Applied{state(1, 1, 0, one, one)}), 0, two) // a state of the version that the proposal named
 	n.proposal(n.step(Applied{state(1, 2, 0, one, one, two)}), directory.Expand, three)
 }
 
@@ -230,7 +231,7 @@ func TestAMemberThatIsSilentLeavesIfEnoughFreshOnesRemain(t *testing.T) {
 	n.write(5)
 	n.now += 900 * ms
 	n.ack(two, 1, 5)
-	n.ack(three, 1, 2) // it is there, and does not keep up
+	n.ack(three, 1, 2) // it is alive, but does not keep up
 	n.proposal(n.at(n.now+50*ms), 0, three)
 	n.ack(three, 1, 2)
 	n.proposal(n.at(n.now+100*ms), directory.Shrink, three)
@@ -253,7 +254,7 @@ func TestWithTooFewFreshMembersNoneLeavesAndNothingIsWritten(t *testing.T) {
 	}
 }
 
-// Among three members of which two are silent, neither may leave when k = 1: only one would be fresh.
+// If two of three members are silent and k = 1, neither may leave: only one fresh member would remain.
 func TestFreshMembersCountNotMembers(t *testing.T) {
 	n := promoted(t, 1, one, two, three)
 	n.write(5)
@@ -277,7 +278,7 @@ func TestTheLeaseIsCountedFromTheSending(t *testing.T) {
 	n.leased(true)
 	n.at(s.Sent + 979*ms)
 	n.leased(true)
-	n.at(s.Sent + 980*ms) // 0.98 of it: the replica's clock may be faster
+	n.at(s.Sent + 980*ms) // 98 % of it: the replica's clock may be faster
 	n.leased(false)
 }
 
@@ -311,7 +312,7 @@ func TestAPromotedNodeWaitsForItsPromise(t *testing.T) {
 	}
 }
 
-// While sync-lease is being changed, a replica may have a shorter one than its master.
+// While an operator changes sync-lease, a replica may have a shorter one than its master.
 func TestAPromiseHoldsForTheLeaseOfTheMaster(t *testing.T) {
 	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
 	n.step(Connected{9})
@@ -320,11 +321,11 @@ func TestAPromiseHoldsForTheLeaseOfTheMaster(t *testing.T) {
 	n.step(Applied{state(2, 2, 1, two, one, two)})
 	n.at(10*sec - 1)
 	if n.Gates(n.now).Serving {
-		t.Error("it serves while the master before counts on its promise")
+		t.Error("the node serves while the previous master relies on its promise")
 	}
 	n.at(10 * sec)
 	if !n.Gates(n.now).Serving {
-		t.Error("it does not serve when its promise is over")
+		t.Error("the node does not serve when its promise is over")
 	}
 }
 
@@ -333,11 +334,11 @@ func TestARestartedNodeCountsAPromise(t *testing.T) {
 	n.step(Applied{state(2, 2, 1, two, one, two)})
 	n.at(999 * ms)
 	if n.Gates(n.now).Serving {
-		t.Error("it serves within a lease of its start")
+		t.Error("the node serves within a lease of its start")
 	}
 	n.at(sec)
 	if !n.Gates(n.now).Serving {
-		t.Error("it does not serve a lease after its start")
+		t.Error("the node does not serve a lease after its start")
 	}
 }
 
@@ -356,7 +357,7 @@ func TestARestartedMasterDoesNotGoOnInItsEpoch(t *testing.T) {
 
 func TestAPromoteNamesAnIncarnation(t *testing.T) {
 	n := begin(t, two2, directory.Memory, Log{}, state(1, 1, 0, one, one))
-	n.step(Applied{state(2, 2, 0, two, two)}) // its incarnation before
+	n.step(Applied{state(2, 2, 0, two, two)}) // the state names its previous incarnation
 	n.at(5 * sec)
 	if g := n.Gates(n.now); g.Epoch != 0 {
 		t.Errorf("the gates are %+v", g)
@@ -379,10 +380,10 @@ func TestANodeDoesNothingBeforeItIsRegistered(t *testing.T) {
 func TestAReplicaFollowsAndAcknowledges(t *testing.T) {
 	n := begin(t, two, directory.Disk, Log{End: 4, Synced: 4}, state(1, 1, 1, one, one, two))
 	if n.Master() != 1 {
-		t.Fatalf("it connects to node %d", n.Master())
+		t.Fatalf("the node connects to node %d", n.Master())
 	}
 	if n.step(Connected{9}); n.Accepts(9) || n.Self() != two || n.Epoch() != 1 {
-		t.Errorf("it takes a stream before the answer, or greets as %v with epoch %d", n.Self(), n.Epoch())
+		t.Errorf("the node takes a stream before the answer, or greets as %v with epoch %d", n.Self(), n.Epoch())
 	}
 	a := acked(t, n.step(Answered{9, 1, false}))
 	if a != (Ack{two, 1, 4, 0}) || !n.Accepts(9) {
@@ -404,9 +405,9 @@ func TestAReplicaKeepsItsDataUntilAFullResynchronisationIsComplete(t *testing.T)
 	n.step(Connected{9})
 	out := n.step(Answered{9, 2, true})
 	if out.Ack != nil || n.Accepts(9) || !n.Loading(9) || n.log != old {
-		t.Fatalf("it does %+v, and has %+v", out, n.log)
+		t.Fatalf("the node does %+v, and has %+v", out, n.log)
 	}
-	n.step(Closed{9}) // the link breaks
+	n.step(Closed{9}) // the link ends
 	n.step(Loaded{9, 6, 6})
 	if n.log != old {
 		t.Fatalf("without the link it has %+v", n.log)
@@ -414,10 +415,10 @@ func TestAReplicaKeepsItsDataUntilAFullResynchronisationIsComplete(t *testing.T)
 	n.step(Connected{10})
 	n.step(Answered{10, 2, true})
 	if a := acked(t, n.step(Loaded{10, 6, 6})); a.Offset != 6 {
-		t.Errorf("it acknowledges %+v", a)
+		t.Errorf("the node acknowledges %+v", a)
 	}
 	if n.log != (Log{6, 6}) {
-		t.Errorf("it has %+v", n.log)
+		t.Errorf("the node has %+v", n.log)
 	}
 }
 
@@ -426,7 +427,7 @@ func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
 	n.step(Connected{9})
 	n.step(Applied{state(2, 2, 1, two, one, two, three)})
 	if out := n.step(Answered{9, 1, false}); !reflect.DeepEqual(out.Close, []Link{9}) || out.Ack != nil {
-		t.Errorf("it answers %+v", out)
+		t.Errorf("the node answers %+v", out)
 	}
 	n.step(Connected{10})
 	n.step(Answered{10, 2, false})
@@ -436,8 +437,8 @@ func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
 	}
 }
 
-// Any server could say that it is the master of an epoch that the directory has never had. A node that believed it would refuse each
-// true master for ever.
+// Any server could claim to be the master of an epoch that the directory has never had. A node that believed it would
+// refuse each true master for ever.
 func TestWhatAPeerSaysRaisesNoEpoch(t *testing.T) {
 	n := begin(t, three, directory.Memory, Log{End: 4}, state(1, 1, 1, one, one, two, three))
 	n.step(Connected{9})
@@ -489,12 +490,12 @@ func TestADeposedMasterAcknowledgesNothingAndFollows(t *testing.T) {
 	n.write(5)
 	out := n.step(Applied{state(2, 2, 1, two, one, two)})
 	if g := n.Gates(n.now); g != (Gates{}) || !reflect.DeepEqual(out.Close, []Link{7}) {
-		t.Fatalf("its gates are %+v, it does %+v", g, out)
+		t.Fatalf("the node's gates are %+v, it does %+v", g, out)
 	}
 	n.ack(two, 1, 5)
 	n.committed(0)
 	if n.Master() != 2 {
-		t.Errorf("it follows node %d", n.Master())
+		t.Errorf("the node follows node %d", n.Master())
 	}
 }
 
@@ -505,13 +506,13 @@ func TestAHandOverGivesTheLeaseUpBeforeThePromote(t *testing.T) {
 	n.leased(true)
 	n.proposal(n.step(HandOver{2}), 0, two)
 	if g := n.Gates(n.now); g.Writable {
-		t.Error("it writes during a hand-over")
+		t.Error("the node writes during a hand-over")
 	}
 	n.leased(true)
 	n.proposal(n.ack(two, 1, 5), directory.Promote, two)
 	n.leased(false)
 	if s := n.Stamp(n.now); !s.Released {
-		t.Error("its stamp does not free the replica")
+		t.Error("the node's stamp does not free the replica")
 	}
 	replica := begin(t, two, directory.Memory, Log{End: 5, Synced: 5}, state(1, 1, 1, one, one, two))
 	replica.step(Connected{1})
@@ -535,7 +536,7 @@ func TestAfterAHandOverThatFailedTheLeaseNeedsNewAcknowledgements(t *testing.T) 
 	if g := n.Gates(n.now); !g.Writable {
 		t.Errorf("the gates are %+v", g)
 	}
-	n.ack(two, 1, 0) // it was sent at the instant of the failure, and may have freed the replica
+	n.ack(two, 1, 0) // its stamp was sent at the instant of the failure, and may have freed the replica
 	n.leased(false)
 	n.at(n.now + ms)
 	n.ack(two, 1, 0)
@@ -566,6 +567,6 @@ func TestAReplicaDoesNotAnswerAsMaster(t *testing.T) {
 	n.step(Leaving{three})
 	n.step(HandOver{3})
 	if n.Gates(n.now) != (Gates{}) || n.Proposal() != nil {
-		t.Errorf("its gates are %+v", n.Gates(n.now))
+		t.Errorf("the node's gates are %+v", n.Gates(n.now))
 	}
 }

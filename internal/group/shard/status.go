@@ -9,19 +9,19 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// State is the present activity of a node.
+// State is the phase of a node's life.
 type State uint8
 
 // The states, in the order of a node's life.
 const (
-	Starting    State = iota // it has no answer to its Register, and does nothing
-	Searching                // a replica that no master of the newest epoch has answered
-	Loading                  // a replica whose full resynchronisation is not complete
-	Following                // a replica that applies and acknowledges the stream
-	Promoted                 // the master, which answers nothing until its promise to the one before is over
-	Recovering               // a master that writes; reads wait until its floor is committed
-	Leading                  // a master that writes and reads
-	HandingOver              // a master whose writes wait for the next one
+	Starting    State = iota // its Register is not answered; it does nothing
+	Searching                // a replica; no master of the newest epoch has answered it
+	Loading                  // a replica; its full resynchronisation is under way
+	Following                // a replica; it applies and acknowledges the stream
+	Promoted                 // the master; it answers nothing until its promise to the previous master is over
+	Recovering               // the master; it writes, and reads wait until its floor is committed
+	Leading                  // the master; it writes and reads
+	HandingOver              // the master; it refuses writes until the next master takes over
 )
 
 var stateNames = [...]string{"starting", "searching", "loading", "following", "promoted", "recovering", "leading", "handing-over"}
@@ -32,29 +32,29 @@ func (s State) String() string { return stateNames[s] }
 // Status is a snapshot of a node, for INFO and operators.
 type Status struct {
 	State   State
-	Self    directory.Member // 0 before it is registered
-	Shard   directory.Shard  // the newest state that it has applied
+	Self    directory.Member // zero before the node is registered
+	Shard   directory.Shard  // the newest state that the node has applied
 	Gates   Gates
-	Members []Progress // the other nodes in sync or, on the master, known to it; by node
+	Members []Progress // the other nodes that are in sync or, on the master, known to it; by node
 }
 
-// Progress is the position of another node in the log. Only the master knows more than whether it is in sync.
+// Progress is the position of another node in the log. Only a master knows more than InSync.
 type Progress struct {
 	directory.Member
-	InSync bool           // by the newest state
-	Linked bool           // to this master
-	Acked  uint64         // what it has acknowledged in this epoch
-	Behind uint64         // bytes of the log that it has not acknowledged
-	Since  Time           // for how long it has not acknowledged all that the log held; 0 if it has
-	Change directory.Kind // the Expand or Shrink of it that is proposed, 0 if there is none
+	InSync bool           // it is in sync in the newest state
+	Linked bool           // it has a link to this master
+	Acked  uint64         // the offset that it has acknowledged in this epoch
+	Behind uint64         // the bytes of the log that it has not acknowledged
+	Since  Time           // the time for which it has been behind; 0 if it is not
+	Change directory.Kind // the Expand or Shrink of it that is in flight; 0: none
 }
 
-// Status returns what the node does at an instant. O(members).
+// Status returns the node's state at an instant. O(members).
 func (n *Node) Status(now Time) Status {
 	return Status{State: n.state(), Self: n.self, Shard: n.shard, Gates: n.Gates(now), Members: n.progress(now)}
 }
 
-// Stuck reports whether the node is a master that serves, and can acknowledge no write because too few members keep up.
+// Stuck reports whether the node is a serving master that can acknowledge no write, because too few members keep up.
 func (s Status) Stuck() bool { return s.Gates.Serving && !s.Gates.Writable && s.State != HandingOver }
 
 func (n *Node) state() State {
@@ -77,7 +77,7 @@ func (n *Node) state() State {
 	return Leading
 }
 
-// progress returns the other members of the in-sync set, and the nodes that a master has heard of.
+// progress returns the other members of the in-sync set and, on a master, its other peers.
 func (n *Node) progress(now Time) (all []Progress) {
 	for _, m := range n.shard.InSync {
 		if m.Node != n.self.Node {
@@ -99,7 +99,7 @@ func (n *Node) progress(now Time) (all []Progress) {
 	return all
 }
 
-// measure adds what a master knows of a node.
+// measure fills in the fields that only a master knows.
 func (n *Node) measure(now Time, x *Progress) {
 	m, caught := n.master, n.master.began
 	if p := n.peerOf(x.Member); p != nil {
@@ -113,7 +113,7 @@ func (n *Node) measure(now Time, x *Progress) {
 	}
 }
 
-// Info calls put for the lines of INFO replication that the server of a group has.
+// Info calls put for each line of INFO replication that is about the group.
 func (s Status) Info(put func(name string, value any)) {
 	put("group_state", s.State.String())
 	put("group_node", int(s.Self.Node))
@@ -135,7 +135,8 @@ func (s Status) Info(put func(name string, value any)) {
 	}
 }
 
-// info returns the line of a member. measured means that the server is the master, which knows how far others are.
+// info returns the value of a member's line. measured reports that this node is the master, and so knows the member's
+// position.
 func (p Progress) info(measured bool) string {
 	line := fmt.Sprintf("node=%d,incarnation=%d,in_sync=%d", p.Node, p.Incarnation, bit(p.InSync))
 	if measured {

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// is fails the test unless the node is in a state.
+// is fails the test unless the node is in state want.
 func (n *tester) is(want State) {
 	n.Helper()
 	if got := n.Status(n.now).State; got != want {
