@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Examine reads the bytes of a file raft.log, all records and the commands in them, and returns in a line what it holds. A piece at its end
-// that was not written as a whole is not an error: a start leaves it out.
+// Examine decodes the content of a file raft.log, with all records and commands, and returns a one-line summary. An
+// incomplete record at the end is not an error: a start ignores it.
 func Examine(b []byte) (what string, err error) {
 	var c content
 	if err := c.load(b); err != nil {

@@ -17,16 +17,16 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 
 const timeout = 2 * time.Second // group-timeout
 
-// group plays the nodes of a group, in virtual time. Cables between voters are raft's, in memory.
+// group runs the voters of a group in virtual time, connected by raft's network in memory.
 type group struct {
 	*testing.T
 	disks  map[directory.NodeID]*crashfs.FS
 	voters map[directory.NodeID]*Voter
 	cables map[directory.NodeID]*raft.InmemTransport
-	next   uint64 // the random number of the next file
+	next   uint64 // the identity of the next file
 }
 
-// bubble runs a test in virtual time, and ends the voters.
+// bubble runs a test in virtual time, and closes the voters.
 func bubble(t *testing.T, test func(g *group)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func (g *group) config(id directory.NodeID) Config {
 		Random: func() uint64 { g.next++; return g.next }}
 }
 
-// start starts a voter and connects it with the others.
+// start starts a voter and connects it to the others.
 func (g *group) start(id directory.NodeID) *Voter {
 	g.Helper()
 	v, err := Open(g.config(id))
@@ -66,7 +66,7 @@ func (g *group) start(id directory.NodeID) *Voter {
 	return v
 }
 
-// join connects a voter with all others.
+// join connects a voter to all others.
 func (g *group) join(id directory.NodeID) {
 	for other, cable := range g.cables {
 		if other != id && g.voters[other] != nil {
@@ -96,7 +96,7 @@ func (g *group) stop(id directory.NodeID) {
 	delete(g.cables, id)
 }
 
-// crash cuts the power of a voter. Its disk is what is left.
+// crash cuts a voter's power. Only its disk remains.
 func (g *group) crash(id directory.NodeID) {
 	g.Helper()
 	left := g.disks[id].Crash()
@@ -107,7 +107,7 @@ func (g *group) crash(id directory.NodeID) {
 	g.disks[id] = left
 }
 
-// found starts voters from 1 to n and begins a group.
+// found starts the voters 1 to n and founds a group.
 func (g *group) found(n int) {
 	g.Helper()
 	var all []Server
@@ -119,7 +119,7 @@ func (g *group) found(n int) {
 	}
 }
 
-// until waits for something, for 30 s of the bubble.
+// until waits until ok returns true, for 30 virtual seconds at most.
 func (g *group) until(what string, ok func() bool) {
 	g.Helper()
 	for range 600 {
@@ -134,7 +134,7 @@ func (g *group) until(what string, ok func() bool) {
 // pass lets time pass.
 func (g *group) pass(d time.Duration) { time.Sleep(d) }
 
-// leader waits until a voter that is not left out leads, and returns it.
+// leader waits until a voter not listed in without leads, and returns it.
 func (g *group) leader(without ...directory.NodeID) (found *Voter) {
 	g.Helper()
 	g.until("a leader", func() bool {
@@ -149,7 +149,7 @@ func (g *group) leader(without ...directory.NodeID) (found *Voter) {
 	return found
 }
 
-// propose proposes a command to the voter that leads, again if another one does.
+// propose proposes a command to the leader, and again if the leader changes.
 func (g *group) propose(c directory.Command, want directory.Refusal) directory.Answer {
 	g.Helper()
 	var a directory.Answer
@@ -166,7 +166,7 @@ func (g *group) propose(c directory.Command, want directory.Refusal) directory.A
 	return a
 }
 
-// nodes adds nodes from 1 to n to the directory, and a shard of all of them with the first one as its master.
+// nodes adds the nodes 1 to n to the directory, and a shard of all of them with master 1.
 func (g *group) nodes(n int) {
 	g.Helper()
 	var members []directory.Member
@@ -178,7 +178,7 @@ func (g *group) nodes(n int) {
 	g.propose(directory.Command{Kind: directory.Create, Shard: 1, Node: 1, Members: members}, 0)
 }
 
-// promote makes a node the master, and returns the epoch.
+// promote makes a node the master, and returns the new epoch.
 func (g *group) promote(id directory.NodeID) uint64 {
 	g.Helper()
 	s := g.leader().Shards()[0]
@@ -186,13 +186,13 @@ func (g *group) promote(id directory.NodeID) uint64 {
 	return a.Shards[0].Epoch
 }
 
-// image returns the state of a voter in bytes.
+// image returns the voter's encoded state.
 func (v *Voter) image() string {
 	defer v.machine.locked()()
 	return string(v.machine.state.Snapshot())
 }
 
-// agree waits until all voters have one state.
+// agree waits until all voters have the same state.
 func (g *group) agree() {
 	g.Helper()
 	g.until("all voters have one state", func() bool {

@@ -10,11 +10,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger gives raft's messages to the server's log. What raft calls an error is a peer that does not answer, or an election that
-// was lost: the server's log has it as a warning, and what raft calls a warning or news one level below. Raft's details are left out.
+// logger writes raft's messages to the server's log, one level lower: raft's errors are warnings there, because they
+// tell of a peer that does not answer or an election that was lost. Debug messages of raft are dropped.
 type logger struct{ *slog.Logger }
 
-// level returns the level of the server's log for one of raft's, and false for raft's details.
+// level maps a level of raft's log to one of the server's log. It reports false for messages to drop.
 func level(l hclog.Level) (slog.Level, bool) {
 	switch l {
 	case hclog.Error:
@@ -71,10 +71,10 @@ func (l logger) GetLevel() hclog.Level {
 	return hclog.Off
 }
 
-// SetLevel does nothing: the server's log has the level.
+// SetLevel does nothing: the server's log sets the level.
 func (l logger) SetLevel(hclog.Level) {}
 
-// Loggers with names and fields are this one: raft has one only.
+// Raft uses one logger, so names are ignored.
 
 func (l logger) ImpliedArgs() []any             { return nil }
 func (l logger) With(args ...any) hclog.Logger  { return logger{l.Logger.With(args...)} }

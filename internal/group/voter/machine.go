@@ -11,14 +11,14 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// machine is the directory as raft's state machine. Raft calls Apply, Snapshot and Restore one at a time.
+// machine is raft's state machine: the directory. Raft calls Apply, Snapshot and Restore one at a time.
 type machine struct {
 	log     *slog.Logger
-	changed chan struct{} // holds one signal
+	changed chan struct{} // signals a change; capacity 1
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	state *directory.Directory
-	err   error // why it has ended
+	err   error // the command that ended the machine; nil: none
 }
 
 func newMachine(log *slog.Logger) *machine {
@@ -36,16 +36,16 @@ func (m *machine) broken() error {
 	return m.err
 }
 
-// signal tells that the state has changed.
+// signal reports a change of the state on changed.
 func (m *machine) signal() {
 	select {
 	case m.changed <- struct{}{}:
-	default: // the signal before has not been taken
+	default: // a signal is pending already
 	}
 }
 
-// Apply applies an entry, and returns a directory.Answer, or an error. A command that cannot be read is an error for ever: with it
-// left out, this state would not be that of the other voters.
+// Apply applies an entry. It returns a directory.Answer or an error. A command that cannot be decoded ends the
+// machine: if it were skipped, this state would differ from that of the other voters.
 func (m *machine) Apply(entry *raft.Log) any {
 	defer m.signal()
 	defer m.locked()()
@@ -54,14 +54,14 @@ func (m *machine) Apply(entry *raft.Log) any {
 	}
 	c, err := directory.DecodeCommand(entry.Data)
 	if err != nil {
-		m.err = fmt.Errorf("entry %d of the group's directory cannot be read: %w", entry.Index, err)
+		m.err = fmt.Errorf("cannot decode entry %d of the group's directory: %w", entry.Index, err)
 		m.log.Error("this node no longer follows the group's directory", "error", m.err)
 		return m.err
 	}
 	return m.state.Apply(c)
 }
 
-// Snapshot returns the state as it is now.
+// Snapshot returns a copy of the present state.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	defer m.locked()()
 	if m.err != nil {
@@ -70,7 +70,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return snapshot(m.state.Snapshot()), nil
 }
 
-// Restore replaces the state by that of a snapshot, which it closes.
+// Restore replaces the state by a snapshot, and closes from.
 func (m *machine) Restore(from io.ReadCloser) error {
 	b, err := io.ReadAll(io.LimitReader(from, maxSnapshot+1))
 	from.Close()
@@ -83,20 +83,20 @@ func (m *machine) Restore(from io.ReadCloser) error {
 		err = m.state.Restore(b)
 	}
 	if err != nil {
-		return fmt.Errorf("a snapshot of the group's directory cannot be read: %w", err)
+		return fmt.Errorf("cannot read a snapshot of the group's directory: %w", err)
 	}
-	m.err = nil // the snapshot is behind the entry that could not be read
+	m.err = nil // the snapshot is newer than the entry that could not be decoded
 	return nil
 }
 
-// snapshot is a state in bytes.
+// snapshot is an encoded state.
 type snapshot []byte
 
-// Persist writes the state to a file, or cancels that.
+// Persist writes the snapshot to a sink. It cancels the sink after an error.
 func (s snapshot) Persist(to raft.SnapshotSink) error {
 	_, err := to.Write(s)
 	if err != nil {
-		_ = to.Cancel() // the error of Write says more
+		_ = to.Cancel() // the error of Write is the one to return
 		return err
 	}
 	return to.Close()

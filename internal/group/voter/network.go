@@ -9,20 +9,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Streams are the connections between voters: those of internal/group/port.
+// Streams opens the connections between voters. port.Port implements it.
 type Streams interface {
-	// Streams returns the listener of the streams that other voters open.
+	// Streams returns the listener for streams of other voters.
 	Streams() net.Listener
-	// DialStream opens a stream to the voter of a name (Server.Name) at an address. The voter that is there refuses if it has
-	// another name.
+	// DialStream opens a stream to the voter with a name (Server.Name) at an address. A voter with a different name
+	// refuses.
 	DialStream(ctx context.Context, address, name string) (net.Conn, error)
 }
 
-// pooled is the number of idle connections that raft keeps for each voter: one carries heartbeats, one entries.
+// pooled is the number of idle connections that raft keeps to each voter: one for heartbeats and one for entries.
 const pooled = 2
 
-// Over returns the transport of raft over streams. timeout is the limit of each message and of its answer. Closing the transport, as
-// Voter.Close does, leaves the streams' owner open.
+// Over returns raft's transport over streams. timeout is the limit of each message and of its answer. Closing the
+// transport, as Voter.Close does, does not close the owner of the streams.
 func Over(s Streams, self Server, timeout time.Duration, log *slog.Logger) Transport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: layer{s.Streams(), s, self}, MaxPool: pooled, Timeout: timeout, Logger: logger{log}})
@@ -35,7 +35,7 @@ type layer struct {
 	self    Server
 }
 
-// Addr returns the name of the voter, and its address: what raft tells other voters.
+// Addr returns the voter's name and address, as raft sends them to other voters.
 func (l layer) Addr() net.Addr { return serverAddr{l.self} }
 
 // Dial opens a stream to a voter.

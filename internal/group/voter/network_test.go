@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/memnet"
 )
 
-// The voters of this test reach each other through the ports of their nodes.
+// In this test the voters reach each other through the ports of their nodes.
 func TestVotersAgreeThroughTheirPorts(t *testing.T) {
 	bubble(t, func(g *group) {
 		quiet := slog.New(slog.DiscardHandler)
@@ -76,7 +76,7 @@ func TestVotersAgreeThroughTheirPorts(t *testing.T) {
 		if err := leader.raft.Snapshot().Error(); err != nil {
 			t.Fatal(err)
 		}
-		// A voter that is admitted gets all.
+		// A newly admitted voter receives the whole state.
 		leader = g.leader()
 		gone := leader.Self().Node%3 + 1
 		if err := leader.Dismiss(gone); err != nil {

@@ -18,10 +18,10 @@ import (
 //
 //	magic, then records:  length 4 bytes, CRC-32C of the length 4, CRC-32C of the body 4, body
 //
-// The body is a byte that names its kind, and varints (encoding/binary) and texts with their length before them. A power cut may
-// leave a piece of the last record, with zeros in the place of the rest: load ignores that, because the call that wrote it has not
-// returned. The
-// checksum of the length keeps load from taking a damaged length for the end of the file.
+// The body is one byte for its kind, then varints (encoding/binary) and texts with their length before them. A power
+// cut may leave a part of the last record, with zeros for the rest. load ignores such a record, because the call that
+// wrote it has not returned. The checksum of the length keeps load from taking a damaged length for the end of the
+// file.
 const (
 	fileMagic  = "ebb-raft\x01\n"
 	recordHead = 12
@@ -35,11 +35,11 @@ const (
 	kindSnapshot
 )
 
-// content is the content of the records, put together.
+// content is the state that the records of a file add up to.
 type content struct {
-	identity uint64 // the random number that names the file; never 0
+	identity uint64 // the random number that identifies the file; never 0
 	values   map[string][]byte
-	entries  []raft.Log // their indexes follow each other
+	entries  []raft.Log // with consecutive indexes
 	snapshot *saved     // nil: none
 }
 
@@ -51,7 +51,7 @@ func appendRecord(b, body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, checksum(body)), body...)
 }
 
-// append appends the whole file.
+// append appends the encoding of the whole file to b.
 func (c *content) append(b []byte) []byte {
 	b = append(b, fileMagic...)
 	b = appendRecord(b, binary.AppendUvarint([]byte{kindIdentity}, c.identity))
@@ -71,11 +71,11 @@ func (c *content) append(b []byte) []byte {
 	return b
 }
 
-// load reads a file.
+// load decodes a file.
 func (c *content) load(b []byte) error {
 	rest, ok := bytes.CutPrefix(b, []byte(fileMagic))
 	if !ok {
-		return fmt.Errorf("%w (it does not begin as such a file)", errDamaged)
+		return fmt.Errorf("%w (the file does not begin with the magic of raft.log)", errDamaged)
 	}
 	for len(rest) > 0 {
 		at := len(b) - len(rest)
@@ -89,21 +89,22 @@ func (c *content) load(b []byte) error {
 		rest = next
 	}
 	if c.identity == 0 {
-		return fmt.Errorf("%w (it has no name)", errDamaged)
+		return fmt.Errorf("%w (the file has no identity record)", errDamaged)
 	}
 	return nil
 }
 
-// nextRecord returns the body of the first record and what follows it; neither if the record is one that was not written to its end.
+// nextRecord returns the body of the first record and the bytes behind it. It returns nil for both if the record is
+// incomplete.
 func nextRecord(b []byte) (body, rest []byte, err error) {
 	if len(b) < recordHead {
 		return nil, nil, nil
 	}
 	if checksum(b[:4]) != binary.BigEndian.Uint32(b[4:]) {
 		if len(bytes.Trim(b[recordHead:], "\x00")) == 0 {
-			return nil, nil, nil // a body begins with its kind, which is not 0: none has arrived
+			return nil, nil, nil // a body begins with its kind, which is not 0: no byte of it was written
 		}
-		return nil, nil, errors.New("the checksum of a length is wrong")
+		return nil, nil, errors.New("the checksum of the record's length is wrong")
 	}
 	length := binary.BigEndian.Uint32(b)
 	if uint64(length) > uint64(len(b)-recordHead) {
@@ -114,16 +115,16 @@ func nextRecord(b []byte) (body, rest []byte, err error) {
 		return body, rest, nil
 	}
 	if len(rest) == 0 {
-		return nil, nil, nil // its bytes had not reached the disk
+		return nil, nil, nil // a part of the record had not reached the disk
 	}
-	return nil, nil, errors.New("the checksum of a record is wrong")
+	return nil, nil, errors.New("the checksum of the record's body is wrong")
 }
 
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func parseNumber(b []byte) (uint64, error) {
 	if len(b) != 8 {
-		return 0, fmt.Errorf("the group's file has a number of %d bytes, want 8", len(b))
+		return 0, fmt.Errorf("raft.log has a number of %d bytes, want 8", len(b))
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
@@ -142,7 +143,7 @@ func entriesRecord(all []*raft.Log) []byte {
 		b = binary.AppendUvarint(b, e.Index)
 		b = binary.AppendUvarint(b, e.Term)
 		b = append(b, byte(e.Type))
-		var at int64 // 0: it has no time
+		var at int64 // 0: the entry has no time
 		if !e.AppendedAt.IsZero() {
 			at = e.AppendedAt.UnixNano()
 		}
@@ -164,7 +165,7 @@ func (s *saved) record() []byte {
 	return appendBytes(appendBytes(b, s.configuration), s.state)
 }
 
-// apply does what a record says.
+// apply applies a record.
 func (c *content) apply(body []byte) error {
 	r := cursor{rest: body[1:]}
 	switch body[0] {
@@ -185,12 +186,12 @@ func (c *content) apply(body []byte) error {
 		s.configuration, s.state = r.bytes(), r.bytes()
 		c.snapshot = &s
 	default:
-		return fmt.Errorf("a record of kind %d: a newer version of ebb may have written it", body[0])
+		return fmt.Errorf("the record has kind %d, want 1 to 5: a newer version of ebb may have written it", body[0])
 	}
 	return r.end()
 }
 
-// add adds entries behind those that there are.
+// add appends the entries of a record.
 func (c *content) add(r *cursor) {
 	for range r.number() {
 		e := raft.Log{Index: r.number(), Term: r.number(), Type: raft.LogType(r.byte())}
@@ -199,7 +200,7 @@ func (c *content) add(r *cursor) {
 		}
 		e.Data, e.Extensions = r.bytes(), r.bytes()
 		if n := len(c.entries); n > 0 && e.Index != c.entries[n-1].Index+1 && r.err == nil {
-			r.err = fmt.Errorf("entry %d follows entry %d", e.Index, c.entries[n-1].Index)
+			r.err = fmt.Errorf("entry %d follows entry %d, want consecutive entries", e.Index, c.entries[n-1].Index)
 		}
 		if r.err != nil {
 			return
@@ -208,18 +209,18 @@ func (c *content) add(r *cursor) {
 	}
 }
 
-// cut removes entries at one end.
+// cut removes the entries from from to to, which are at one end.
 func (c *content) cut(from, to uint64) {
 	c.entries = slices.DeleteFunc(c.entries, func(e raft.Log) bool { return from <= e.Index && e.Index <= to })
 }
 
-// cursor reads a body. After the first error its methods return zero values; end returns the error.
+// cursor decodes a body. After the first error its methods return zero values; end returns the error.
 type cursor struct {
 	rest []byte
 	err  error
 }
 
-var errShort = errors.New("a record ends too early")
+var errShort = errors.New("the record ends within a field")
 
 func (r *cursor) number() uint64 {
 	n, size := binary.Uvarint(r.rest)
@@ -247,7 +248,7 @@ func (r *cursor) byte() byte {
 	return b
 }
 
-// bytes returns a text, in memory of its own; nil for an empty one.
+// bytes returns a copy of the next text, or nil for an empty one.
 func (r *cursor) bytes() []byte {
 	n := r.number()
 	if r.err != nil || n > uint64(len(r.rest)) {
@@ -262,7 +263,7 @@ func (r *cursor) bytes() []byte {
 	return b
 }
 
-// skip leaves bytes behind, and reports whether there were some to read.
+// skip skips size bytes. It fails and reports false if size is not positive or too large.
 func (r *cursor) skip(size int) bool {
 	if r.err != nil || size <= 0 || size > len(r.rest) {
 		r.err = cmp.Or(r.err, errShort)
@@ -275,7 +276,7 @@ func (r *cursor) skip(size int) bool {
 
 func (r *cursor) end() error {
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("a record has %d bytes behind its end", len(r.rest))
+		r.err = fmt.Errorf("the record has %d extra bytes behind its last field", len(r.rest))
 	}
 	return r.err
 }

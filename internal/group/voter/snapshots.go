@@ -8,12 +8,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Snapshots are records of the store's file: raft.SnapshotStore. The newest one counts.
+// Snapshots are records of the store's file, of which the newest one counts. This file implements raft.SnapshotStore.
 
-// saved is a snapshot: the state of the directory when an entry was applied, and the voters that there were.
+// saved is a snapshot: the directory after an entry, and the voters at that entry.
 type saved struct {
 	index, term   uint64
-	configuration []byte // by raft.EncodeConfiguration
+	configuration []byte // encoded by raft.EncodeConfiguration
 	configured    uint64 // the index of the entry with the configuration
 	state         []byte
 }
@@ -47,19 +47,19 @@ func (s *store) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 func (s *store) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, configured uint64,
 	_ raft.Transport) (raft.SnapshotSink, error) {
 	if version != raft.SnapshotVersionMax {
-		return nil, fmt.Errorf("a snapshot of version %d, want %d", version, raft.SnapshotVersionMax)
+		return nil, fmt.Errorf("cannot write a snapshot of version %d, want %d", version, raft.SnapshotVersionMax)
 	}
 	return &sink{store: s, saved: saved{index: index, term: term, configuration: raft.EncodeConfiguration(c), configured: configured}}, nil
 }
 
-// sink gathers a snapshot in memory and writes it when it is closed.
+// sink collects a snapshot in memory. Close writes it to the file.
 type sink struct {
 	store *store
 	saved
 	done bool
 }
 
-// Write adds bytes of the state.
+// Write adds bytes to the snapshot.
 func (k *sink) Write(b []byte) (int, error) {
 	if len(k.state)+len(b) > maxSnapshot {
 		return 0, fmt.Errorf("a snapshot of the group's directory has more than %d bytes", maxSnapshot)
@@ -68,7 +68,7 @@ func (k *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close writes the snapshot, unless it was cancelled.
+// Close writes the snapshot to the file, unless it was cancelled.
 func (k *sink) Close() error {
 	if k.done {
 		return nil
@@ -81,7 +81,7 @@ func (k *sink) Close() error {
 // ID implements raft.SnapshotSink.
 func (k *sink) ID() string { return k.id() }
 
-// Cancel leaves the snapshot out.
+// Cancel discards the snapshot.
 func (k *sink) Cancel() error {
 	k.done = true
 	return nil

@@ -14,31 +14,31 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// fileName is the file of a voter, in the group's directory.
+// fileName is the name of a voter's file, in the directory of its group.
 const fileName = "raft.log"
 
 const (
-	// slack is by how many bytes the file may exceed twice what it needs before it is written again. The directory's log has some
-	// 100 KB, so the file stays below a megabyte, and is written again after some thousand entries.
+	// slack is the number of bytes by which the file may exceed twice its size after the last rewrite. The
+	// directory's log has about 100 KB, so the file stays below a megabyte and is rewritten after some thousand
+	// entries.
 	slack = 256 << 10
-	// maxSnapshot bounds a snapshot. A directory has a few KB.
+	// maxSnapshot limits the bytes of a snapshot. A directory has a few KB.
 	maxSnapshot = 16 << 20
-	// retryTerm is the time between two attempts to write a term.
+	// retryTerm is the time between two attempts to write the term.
 	retryTerm = time.Second
 )
 
-// termKey is raft's key of the term that it is in. Raft ends the process if it cannot write it.
+// termKey is raft's key for its term. Raft ends the process if it cannot write the term.
 const termKey = "CurrentTerm"
 
 var (
 	errStoreClosed = errors.New("the group's file is closed")
-	// errDamaged means that the file was not written as it is.
-	errDamaged = errors.New("the file is damaged: if you remove it, the node comes back as another voter, which the leader admits")
+	// errDamaged means that the file has content that this program did not write.
+	errDamaged = errors.New("the file is damaged: remove it, and the node comes back as a new voter, which the leader admits")
 )
 
-// store keeps what a voter must not forget in one file, and all of it in memory as well: it implements raft.LogStore,
-// raft.StableStore and raft.SnapshotStore. The file is a sequence of records, each of which is synced before the call that wrote it
-// returns:
+// store is the durable state of a voter, in one file and in memory. It implements raft.LogStore, raft.StableStore and
+// raft.SnapshotStore. The file is a sequence of records; each is synced before the call that wrote it returns:
 //
 //	identity   the random number that names the file
 //	value      of a key: the term, the vote
@@ -46,28 +46,29 @@ var (
 //	delete     entries at one end of the log
 //	snapshot   the directory at an entry
 //
-// When it has grown too much, it is written again and renamed; so it is at each start, because what a process finds in a file need not
-// be on the disk: the process before may have written it, and failed to sync it. After a failed write the file is written again
-// as well, before anything else is: until then it is not known what is on the disk.
+// The file is rewritten (written to a new file and renamed) when it has grown too much, and at each start: the bytes
+// that a process reads need not be on the disk, because the previous process may have failed to sync them. After a
+// failed write the file is rewritten before the next write, because the content on the disk is unknown.
 type store struct {
 	fs   disk.FS
 	name string
 	log  *slog.Logger
-	end  chan struct{} // closed by close
+	end  chan struct{} // closed by close; ends wait
 
-	mu     sync.Mutex // guards what follows; held during system calls
-	file   disk.File  // nil: the file has to be written again
-	size   int64      // of the file
-	base   int64      // its size when it was last written again
+	mu     sync.Mutex // guards the fields below; held during system calls
+	file   disk.File  // nil: the file must be rewritten
+	size   int64      // of the file, in bytes
+	base   int64      // size after the last rewrite
 	closed bool
 	content
 }
 
-// openStore opens the file in a directory, and creates both if they are missing. random returns the number of a new file.
+// openStore opens the file in a directory, and creates both if they are missing. random returns the identity of a new
+// file.
 func openStore(fsys disk.FS, dir string, log *slog.Logger, random func() uint64) (*store, error) {
 	s := &store{fs: fsys, name: filepath.Join(dir, fileName), log: log, end: make(chan struct{})}
 	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("the directory of the group's file: %w", err)
+		return nil, fmt.Errorf("cannot create the directory of the group's file: %w", err)
 	}
 	b, err := fsys.ReadFile(s.name)
 	switch {
@@ -82,12 +83,12 @@ func openStore(fsys disk.FS, dir string, log *slog.Logger, random func() uint64)
 		err = s.rewrite()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the group's file %s: %w", s.name, err)
+		return nil, fmt.Errorf("cannot open the group's file %s: %w", s.name, err)
 	}
 	return s, nil
 }
 
-// close ends the store. Calls that come later fail.
+// close closes the store. Later calls fail with errStoreClosed.
 func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,11 +103,11 @@ func (s *store) close() error {
 	return s.file.Close()
 }
 
-// rewrite writes the file again.
+// rewrite replaces the file by one with the present content.
 func (s *store) rewrite() error {
 	if s.file != nil {
 		if err := s.file.Close(); err != nil {
-			s.log.Warn("closing the group's file", "file", s.name, "error", err)
+			s.log.Warn("cannot close the group's file", "file", s.name, "error", err)
 		}
 		s.file = nil
 	}
@@ -122,15 +123,15 @@ func (s *store) rewrite() error {
 	return nil
 }
 
-// settle makes the file have the content, which it may not have after a failed write. A call that has nothing to write ends with it: the
-// caller takes what it asked for as synced.
+// settle rewrites the file if a write has failed since the last rewrite. Calls without anything to write end with
+// settle, because their caller takes the present content as synced.
 func (s *store) settle() error {
 	if s.closed {
 		return errStoreClosed
 	}
 	if s.file == nil {
 		if err := s.rewrite(); err != nil {
-			return fmt.Errorf("the group's file %s: %w", s.name, err)
+			return fmt.Errorf("cannot rewrite the group's file %s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -147,16 +148,16 @@ func (s *store) write(body []byte) error {
 		err = s.file.Sync()
 	}
 	if err != nil {
-		_ = s.file.Close() // what is on the disk is not known anyway
+		_ = s.file.Close() // the content on the disk is unknown anyway
 		s.file = nil
-		return fmt.Errorf("the group's file %s: %w", s.name, err)
+		return fmt.Errorf("cannot write the group's file %s: %w", s.name, err)
 	}
 	if err := s.apply(body); err != nil {
 		return err
 	}
 	if s.size += int64(len(b)); s.size > 2*s.base+slack {
-		if err := s.rewrite(); err != nil { // the record is synced; the next one is written when this has succeeded
-			s.log.Warn("the group's file could not be written again", "file", s.name, "error", err)
+		if err := s.rewrite(); err != nil { // the record itself is synced; the next write rewrites first
+			s.log.Warn("cannot rewrite the group's file", "file", s.name, "error", err)
 		}
 	}
 	return nil
@@ -198,7 +199,8 @@ func (s *store) GetLog(index uint64, to *raft.Log) error {
 	return nil
 }
 
-// IsMonotonic says that the log has no gaps: raft removes what is before a snapshot that it gets from the leader.
+// IsMonotonic reports that the log has no gaps: raft then removes all entries before a snapshot that it receives from
+// the leader.
 func (s *store) IsMonotonic() bool { return true }
 
 // StoreLog implements raft.LogStore.
@@ -216,13 +218,13 @@ func (s *store) StoreLogs(all []*raft.Log) error {
 	}
 	for i, e := range all {
 		if e.Index != next+uint64(i) {
-			return fmt.Errorf("the group's log continues with entry %d, not with %d", next+uint64(i), e.Index)
+			return fmt.Errorf("the group's log continues with entry %d, got entry %d", next+uint64(i), e.Index)
 		}
 	}
 	return s.write(entriesRecord(all))
 }
 
-// DeleteRange implements raft.LogStore: it removes entries at one end of the log.
+// DeleteRange implements raft.LogStore. It removes entries at one end of the log.
 func (s *store) DeleteRange(from, to uint64) error {
 	defer s.locked()()
 	if len(s.entries) == 0 {
@@ -233,7 +235,7 @@ func (s *store) DeleteRange(from, to uint64) error {
 		return s.settle()
 	}
 	if from > first && to < last {
-		return fmt.Errorf("the group's log has no gaps: it goes from %d to %d, so %d to %d cannot be removed", first, last, from, to)
+		return fmt.Errorf("the group's log has the entries %d to %d: cannot remove %d to %d, which would leave a gap", first, last, from, to)
 	}
 	return s.write(deleteRecord(from, to))
 }
@@ -249,15 +251,16 @@ func (s *store) Set(key, value []byte) error {
 	return s.write(valueRecord(key, value))
 }
 
-// Get implements raft.StableStore. It returns nothing for a key that was not set.
+// Get implements raft.StableStore. It returns nil for a key that was not set.
 func (s *store) Get(key []byte) ([]byte, error) {
 	defer s.locked()()
 	return s.values[string(key)], nil
 }
 
-// SetUint64 implements raft.StableStore. Raft ends the process if its term cannot be written, for example because the disk is full.
-// The voter waits instead, as if it were cut off from the others, until the term is written. If it is closed meanwhile, it says no
-// more: a vote or an entry would have to be written as well, and is not.
+// SetUint64 implements raft.StableStore. Raft ends the process if it cannot write its term, for example because the
+// disk is full. So SetUint64 tries again until the term is written; meanwhile the voter acts as if it were cut off.
+// If the store is closed meanwhile, SetUint64 returns nil: that is safe, because a vote or an entry in the new term
+// would need a write too, which fails.
 func (s *store) SetUint64(key []byte, value uint64) error {
 	for tries := 0; ; tries++ {
 		err := s.Set(key, number(value))
@@ -265,7 +268,7 @@ func (s *store) SetUint64(key []byte, value uint64) error {
 			return err
 		}
 		if tries == 0 {
-			s.log.Warn("this node has no vote until the group's file can be written", "error", err)
+			s.log.Warn("cannot write the group's file: this node does not vote until it can", "error", err)
 		}
 		if s.wait() {
 			return nil
@@ -273,7 +276,7 @@ func (s *store) SetUint64(key []byte, value uint64) error {
 	}
 }
 
-// wait waits before a write that has failed is tried again, and reports whether the store was closed meanwhile.
+// wait waits for retryTerm. It reports true if the store is closed meanwhile.
 func (s *store) wait() (closed bool) {
 	t := time.NewTimer(retryTerm)
 	defer t.Stop()

@@ -35,7 +35,7 @@ func entry(index, term uint64, text string) *raft.Log {
 	return &raft.Log{Index: index, Term: term, Data: []byte(text), AppendedAt: time.Unix(1, int64(index))}
 }
 
-// someVoters returns a configuration.
+// someVoters returns a configuration with n voters.
 func someVoters(n uint64) raft.Configuration {
 	s := Server{Node: 1, Store: n, Address: "h:1"}
 	return raft.Configuration{Servers: []raft.Server{{ID: s.id(), Address: s.address()}}}
@@ -54,7 +54,7 @@ func (s *store) take(index, term uint64, state string) error {
 	return sink.Close()
 }
 
-// show returns all that a store has.
+// show returns the whole content of a store as text.
 func (s *store) show(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -113,11 +113,11 @@ func TestAStoreHasAfterARestartWhatItHad(t *testing.T) {
 	must(s.StoreLogs([]*raft.Log{entry(1, 1, "a"), entry(2, 1, "b"), {Index: 3, Term: 2, Type: raft.LogConfiguration, Data: []byte("c"),
 		Extensions: []byte("x")}}))
 	must(s.StoreLog(entry(4, 2, "")))
-	fails("continues with entry 5, not with 7", s.StoreLog(entry(7, 2, "")))
-	fails("continues with entry 5, not with 4", s.StoreLog(entry(4, 2, "")))
+	fails("continues with entry 5, got entry 7", s.StoreLog(entry(7, 2, "")))
+	fails("continues with entry 5, got entry 4", s.StoreLog(entry(4, 2, "")))
 	must(s.DeleteRange(4, 9))
 	must(s.DeleteRange(9, 12))
-	fails("cannot be removed", s.DeleteRange(2, 2))
+	fails("cannot remove 2 to 2", s.DeleteRange(2, 2))
 	must(s.DeleteRange(1, 1))
 	must(s.SetUint64([]byte(termKey), 9))
 	must(s.Set([]byte("LastVoteCand"), []byte("me")))
@@ -141,7 +141,7 @@ func TestAStoreHasAfterARestartWhatItHad(t *testing.T) {
 	}
 	must(s.close())
 	fails("closed", s.StoreLog(entry(4, 2, "")))
-	must(s.SetUint64([]byte(termKey), 10)) // the voter ends: it does not wait
+	must(s.SetUint64([]byte(termKey), 10)) // the store is closed, so it does not wait
 	fs = fs.Crash()
 	s = openTestStore(t, fs)
 	if got := s.show(t); got != want || s.identity != 7 {
@@ -181,7 +181,7 @@ func TestTheFileOfAStoreStaysSmall(t *testing.T) {
 	}
 }
 
-// step does something random with a store, and returns what a store of its content would say afterwards.
+// step makes a random call of the store, and returns its error.
 func step(r *rand.Rand, s *store) error {
 	first, _ := s.FirstIndex()
 	last, _ := s.LastIndex()
@@ -208,7 +208,7 @@ func step(r *rand.Rand, s *store) error {
 	}
 }
 
-// fault makes something go wrong in the next steps.
+// fault plants a random fault for the next steps.
 func fault(r *rand.Rand, fs *crashfs.FS) {
 	switch r.IntN(5) {
 	case 0:
@@ -224,8 +224,8 @@ func fault(r *rand.Rand, fs *crashfs.FS) {
 	}
 }
 
-// After a power cut, a kill or a failed write a store has what its last call that succeeded left, or what the one that failed
-// would have left.
+// After a power cut, a kill or a failed write, a store has the content of its last successful call, or that of the
+// call that failed.
 func TestNoFaultOfTheDiskLosesWhatIsWritten(t *testing.T) {
 	r := draw.Rand(t)
 	for range draw.Rounds(0, 300) {
@@ -237,7 +237,7 @@ func TestNoFaultOfTheDiskLosesWhatIsWritten(t *testing.T) {
 				fault(r, fs)
 			}
 			before := s.show(t)
-			twin := openTestStore(t, copyOf(t, s)) // does the same without a fault
+			twin := openTestStore(t, copyOf(t, s)) // makes the same calls without faults
 			seed := r.Uint64()
 			err := step(rand.New(rand.NewPCG(seed, 0)), s)
 			if twinErr := step(rand.New(rand.NewPCG(seed, 0)), twin); twinErr != nil {
@@ -264,7 +264,7 @@ func TestNoFaultOfTheDiskLosesWhatIsWritten(t *testing.T) {
 				t.Fatalf("after a restart:\n%s", got)
 			}
 			may = map[string]bool{got: true}
-			// What the new process has read counts from now on: a power cut does not take it back.
+			// What the new process has read is durable from now on: a power cut does not undo it.
 			if r.IntN(2) == 0 {
 				fs = fs.Crash()
 				s = openTestStore(t, fs)
@@ -284,7 +284,7 @@ func end(r *rand.Rand, fs *crashfs.FS) *crashfs.FS {
 	return fs.Crash()
 }
 
-// copyOf returns a disk with the content of a store.
+// copyOf returns a disk with a copy of a store's file.
 func copyOf(t *testing.T, s *store) *crashfs.FS {
 	t.Helper()
 	fs := crashfs.New(1)
@@ -294,7 +294,7 @@ func copyOf(t *testing.T, s *store) *crashfs.FS {
 	return fs
 }
 
-// written returns a file of several records.
+// written returns a file of several records, and its content as show returns it.
 func written(t *testing.T) (file []byte, want string) {
 	t.Helper()
 	fs := crashfs.New(1)
@@ -313,7 +313,7 @@ func written(t *testing.T) (file []byte, want string) {
 
 func TestADamagedFileIsNamed(t *testing.T) {
 	whole, want := written(t)
-	last := bytes.LastIndex(whole, []byte("LastVoteCand")) - 2 - recordHead // where the last record begins
+	last := bytes.LastIndex(whole, []byte("LastVoteCand")) - 2 - recordHead // the offset of the last record
 	for i := range whole {
 		for _, flip := range []byte{1, 0x80, 0xff} {
 			bad := bytes.Clone(whole)
@@ -345,7 +345,7 @@ func TestADamagedFileIsNamed(t *testing.T) {
 	}
 }
 
-// A power cut leaves a piece of the record that was being written, or zeros.
+// A power cut leaves a part of the record that was being written, or zeros.
 func TestAPieceOfTheLastRecordIsIgnored(t *testing.T) {
 	whole, _ := written(t)
 	var want content

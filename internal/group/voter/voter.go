@@ -1,19 +1,20 @@
-// Package voter is a node's voice in the group: its copy of the directory, which hashicorp/raft keeps the same on all voters.
+// Package voter is a node's copy of the directory, which hashicorp/raft keeps the same on all voters, and the node's
+// vote.
 //
 //	Propose ─▶ raft's log ─▶ a majority has it on disk ─▶ machine.Apply ─▶ directory.Directory ─▶ Answer
 //	              │                                          │
 //	          raft.log, synced before it counts          a snapshot, after each 1,000 commands or so
 //
-// Raft is right as long as no voter forgets what it has said. One that has lost its file has forgotten it, and could vote a second
-// time in a term, for another leader: that one may lack what the first one committed. So a voter is named by its node and by a
-// random number in its file (Server), and connections name the voter that they want: one that comes back without its file is
-// another one, to which nothing that was meant for the one before gets through. It has no vote until the leader admits it in the
-// place of the one before (Admit).
+// Raft is correct only if no voter forgets its votes and its log. A voter that has lost its file could vote a second
+// time in a term, for a different leader, which may lack commands that the first leader committed. So a voter is
+// identified by its node and by a random number in its file (Server), and each connection names the voter that it
+// wants. A node that comes back without its file is a new voter, and receives no messages for the old one. It has no
+// vote until the leader admits it in the place of the old voter (Admit).
 //
 // Invariants:
 //
-//   - A vote and an entry of the log are synced before the voter answers (store).
-//   - A command that this version cannot read ends the voter (Err): the states of the others went on without it.
+//   - A vote or an entry of the log is synced before the voter answers (store).
+//   - A command that this version cannot decode ends the voter (Err): the other voters have a state that this one cannot compute.
 //
 // Start reading at Open, then Voter.Propose.
 package voter
@@ -32,45 +33,47 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Errors of proposals. After another error of Propose it is not known whether the command is, or will be, applied.
+// Errors of proposals. After any other error of Propose, the command may be applied now or later.
 var (
-	// ErrNotLeader means that another voter leads: nothing was done.
+	// ErrNotLeader means that another voter leads. The command was not proposed.
 	ErrNotLeader = errors.New("this node does not lead the group's directory")
 	// ErrClosed means that the voter has ended.
 	ErrClosed = errors.New("the group's directory is closed")
 	// ErrTooLarge means that a command has more than maxCommand bytes.
 	ErrTooLarge = errors.New("the command is too large for the group's directory")
-	// ErrFounded means that the voter has been in a group before.
+	// ErrFounded means that the voter is, or was, in a group.
 	ErrFounded = errors.New("this node is in a group already")
 )
 
 const (
-	// maxCommand bounds an entry. The largest command is a Create, of some bytes a member.
+	// maxCommand limits the bytes of an entry. The largest command is Create, with a few bytes for each member.
 	maxCommand = 64 << 10
-	// snapshotAfter is the number of applied entries between two snapshots. An entry has some 50 bytes and a snapshot a few KB;
-	// a voter that starts applies 1,000 entries in a few ms.
+	// snapshotAfter is the number of applied entries between two snapshots. An entry has about 50 bytes and a
+	// snapshot a few KB; a starting voter applies 1,000 entries in a few ms.
 	snapshotAfter = 1024
-	// trailing is the number of entries that a voter keeps behind a snapshot, for voters that were away for a short time.
+	// trailing is the number of entries that a voter keeps behind a snapshot, for voters that were unreachable for a
+	// short time.
 	trailing = 256
-	// minTimeout is the shortest Timeout: raft wants 5 ms of what it derives from it.
+	// minTimeout is the shortest Timeout: raft requires 5 ms for the intervals that it derives from it.
 	minTimeout = 100 * time.Millisecond
 )
 
-// Config says how a voter works. All fields but FS, Logger and Random are required.
+// Config configures a voter. FS, Logger and Random are optional.
 type Config struct {
 	Node    directory.NodeID
 	Address string        // host:port at which other nodes reach this one
-	FS      disk.FS       // nil: that of the system
-	Dir     string        // of its file, which Open creates
-	Timeout time.Duration // for how long a leader may be silent before others elect the next one: from a quarter to a half of it
+	FS      disk.FS       // nil: the operating system's
+	Dir     string        // the directory of the voter's file; Open creates it
+	Timeout time.Duration // the others elect a new leader after a silence of a quarter to a half of it
 	Logger  *slog.Logger  // nil: none
-	// Network connects the voters. self is what Open found in the file, or has put there.
+	// Network returns the transport to the other voters. self has the identity that Open has read from the file, or
+	// written to a new one.
 	Network func(self Server) (Transport, error)
-	// Random returns the number that names a new file; nil: from crypto/rand.
+	// Random returns the identity of a new file; nil: from crypto/rand.
 	Random func() uint64
 }
 
-// Transport carries raft's messages between voters: Over makes one, and raft has one in memory.
+// Transport carries raft's messages between voters. Over returns one; raft has one in memory for tests.
 type Transport = raft.Transport
 
 // Voter is a voter of the group. It is safe for concurrent use.
@@ -82,8 +85,8 @@ type Voter struct {
 	raft    *raft.Raft
 }
 
-// Open starts a voter. With the file of a voter of this group it goes on where that one ended, and otherwise it waits: for Found, or
-// until a leader has admitted it. The caller ends it by Close.
+// Open starts a voter. If the voter's file has the state of a group, the voter continues from it; otherwise it waits
+// for Found, or until a leader admits it. The caller closes it.
 func Open(c Config) (*Voter, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -102,13 +105,13 @@ func Open(c Config) (*Voter, error) {
 func (c *Config) check() error {
 	switch {
 	case c.Node == 0:
-		return errors.New("a voter needs the number of its node, from 1 on")
+		return errors.New("the voter's node is 0, want its number, from 1 on")
 	case c.Timeout < minTimeout:
 		return fmt.Errorf("the voter's timeout is %v, want at least %v", c.Timeout, minTimeout)
 	case c.Dir == "":
-		return errors.New("a voter needs a directory for its file")
+		return errors.New("the voter has no Dir: want a directory for its file")
 	case c.Network == nil:
-		return errors.New("a voter needs a network")
+		return errors.New("the voter has no Network: want a network to the other voters")
 	}
 	if c.FS == nil {
 		c.FS = disk.OS()
@@ -122,14 +125,14 @@ func (c *Config) check() error {
 	return nil
 }
 
-// random returns a number from the system's source, which does not fail.
+// random returns a random number that is fit for an identity.
 func random() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // ends the process instead of returning an error
+	_, _ = rand.Read(b[:]) // rand.Read never returns an error: it ends the process instead
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// start begins the voter on its store.
+// start starts raft on the voter's store.
 func (v *Voter) start(c Config) error {
 	network, err := c.Network(v.self)
 	if err != nil {
@@ -140,13 +143,14 @@ func (v *Voter) start(c Config) error {
 		if closer, ok := network.(raft.WithClose); ok {
 			err = errors.Join(err, closer.Close())
 		}
-		return fmt.Errorf("the group's directory in %s: %w", c.Dir, err)
+		return fmt.Errorf("cannot start the group's directory in %s: %w", c.Dir, err)
 	}
 	return nil
 }
 
-// raft returns the library's settings. A leader that reaches no majority steps down after a quarter of Timeout; the others begin an
-// election after a quarter to a half, so that a leader is there when Timeout has passed and a master may have to be replaced.
+// raft returns raft's configuration. A leader that reaches no majority steps down after a quarter of Timeout, and the
+// others start an election after a quarter to a half. So there is a leader by the time that a master may have to be
+// replaced.
 func (c *Config) raft(self Server) *raft.Config {
 	r := raft.DefaultConfig()
 	r.LocalID = self.id()
@@ -154,7 +158,7 @@ func (c *Config) raft(self Server) *raft.Config {
 	r.CommitTimeout = c.Timeout / 40
 	r.SnapshotThreshold, r.TrailingLogs = snapshotAfter, trailing
 	r.MaxAppendEntries = 64
-	r.ShutdownOnRemove = false // it may be admitted again
+	r.ShutdownOnRemove = false // the leader may admit it again
 	r.NoLegacyTelemetry = true
 	r.Logger = logger{c.Logger}
 	return r
@@ -163,15 +167,15 @@ func (c *Config) raft(self Server) *raft.Config {
 // Self returns the name of this voter.
 func (v *Voter) Self() Server { return v.self }
 
-// Founded reports whether the voter has a state of a group, which it has begun or which its leader has sent. Then it is in that group,
-// and Found is not for it.
+// Founded reports whether the voter has the state of a group, founded by itself or received from a leader. Found then
+// fails.
 func (v *Voter) Founded() bool {
 	founded, err := raft.HasExistingState(v.store, v.store, v.store)
 	return founded || err != nil
 }
 
-// Found begins the group with these voters, one of which is this one. One voter of a new group calls it, once all others have said
-// that they are not founded and how they are named. It returns ErrFounded if this one is.
+// Found founds the group with these voters, one of which is this one. Only one voter of a new group may call it, once
+// all others have reported their names and that they are not founded. It returns ErrFounded if this voter is.
 func (v *Voter) Found(all []Server) error {
 	var c raft.Configuration
 	for _, s := range all {
@@ -186,23 +190,24 @@ func (v *Voter) Found(all []Server) error {
 	return nil
 }
 
-// Leading reports whether this voter leads, as far as it knows. A leader that was replaced learns it after a quarter of Timeout.
+// Leading reports whether this voter leads, as far as it knows. A leader that was replaced learns of that within a
+// quarter of Timeout.
 func (v *Voter) Leading() bool { return v.raft.State() == raft.Leader }
 
-// Leader returns the voter that leads, as far as this one knows.
+// Leader returns the voter that leads, as far as this voter knows.
 func (v *Voter) Leader() (s Server, ok bool) {
 	address, id := v.raft.LeaderWithID()
 	s, err := parseServer(id, address)
 	return s, err == nil
 }
 
-// Voters returns the voters of the newest configuration that this one has.
+// Voters returns the voters of the newest configuration that this voter has.
 func (v *Voter) Voters() ([]Server, error) {
 	all, _, err := v.voters()
 	return all, err
 }
 
-// voters returns them with the index of that configuration.
+// voters returns the voters and the index of their configuration.
 func (v *Voter) voters() ([]Server, uint64, error) {
 	f := v.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
@@ -219,8 +224,9 @@ func (v *Voter) voters() ([]Server, uint64, error) {
 	return all, f.Index(), nil
 }
 
-// Admit makes a server a voter, in the place of other servers of its node. It is the leader's; another voter returns ErrNotLeader.
-// Admitting a voter changes nothing. A change of the voters by another caller meanwhile is an error.
+// Admit gives a server a vote, in the place of other servers of its node. Only the leader may call it; other voters
+// return ErrNotLeader. It changes nothing if the server has a vote. It returns an error if another caller changes the
+// voters meanwhile.
 func (v *Voter) Admit(s Server) error {
 	all, index, err := v.voters()
 	if err != nil {
@@ -230,7 +236,7 @@ func (v *Voter) Admit(s Server) error {
 		switch {
 		case have == s:
 			return nil
-		case have.Node == s.Node: // its node runs s now: it will not come back
+		case have.Node == s.Node: // its node runs s now, so it will not come back
 			f := v.raft.RemoveServer(have.id(), index, v.timeout)
 			if err := f.Error(); err != nil {
 				return v.shown(err)
@@ -241,7 +247,7 @@ func (v *Voter) Admit(s Server) error {
 	return v.shown(v.raft.AddVoter(s.id(), s.address(), index, v.timeout).Error())
 }
 
-// Dismiss takes the vote of a node. It is the leader's, as Admit.
+// Dismiss takes the vote of a node. Only the leader may call it.
 func (v *Voter) Dismiss(id directory.NodeID) error {
 	all, index, err := v.voters()
 	if err != nil {
@@ -260,13 +266,14 @@ func (v *Voter) Dismiss(id directory.NodeID) error {
 	return nil
 }
 
-// Propose adds a command to the log, and returns its answer when a majority has the command on disk and this voter has applied it. It
-// is the leader's. It returns within about half of Timeout: a leader that reaches no majority steps down then. Errors: ErrNotLeader
-// and ErrTooLarge if nothing was done; after another one the command may be applied, even later.
+// Propose adds a command to the log. It returns the answer when a majority has the command on disk and this voter has
+// applied it. Only the leader may call it. It returns within about half of Timeout, because a leader that reaches no
+// majority steps down by then. After ErrNotLeader and ErrTooLarge the command was not proposed; after any other error
+// it may be applied later.
 func (v *Voter) Propose(c directory.Command) (directory.Answer, error) {
 	data := directory.AppendCommand(nil, c)
 	if len(data) > maxCommand {
-		return directory.Answer{}, fmt.Errorf("%w: it has %d bytes, want at most %d", ErrTooLarge, len(data), maxCommand)
+		return directory.Answer{}, fmt.Errorf("%w: the command has %d bytes, want at most %d", ErrTooLarge, len(data), maxCommand)
 	}
 	f := v.raft.Apply(data, v.timeout/4)
 	if err := f.Error(); err != nil {
@@ -278,11 +285,11 @@ func (v *Voter) Propose(c directory.Command) (directory.Answer, error) {
 	case error:
 		return directory.Answer{}, r
 	default:
-		return directory.Answer{}, fmt.Errorf("the directory has answered a command with %T", r)
+		return directory.Answer{}, fmt.Errorf("the directory answered a command with %T, want an Answer or an error", r)
 	}
 }
 
-// shown returns an error of raft as one of this package.
+// shown converts an error of raft to one of this package.
 func (v *Voter) shown(err error) error {
 	switch {
 	case err == nil:
@@ -292,21 +299,22 @@ func (v *Voter) shown(err error) error {
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return ErrClosed
 	}
-	return fmt.Errorf("the group's directory: %w", err)
+	return fmt.Errorf("the group's directory failed: %w", err)
 }
 
-// Barrier waits until this voter, as the leader, has applied all that was committed before. A new leader calls it before it decides
-// by what the directory says. Its errors are those of Propose.
+// Barrier waits until this voter, as the leader, has applied all earlier commands. A new leader calls it before it
+// makes decisions from the directory. Its errors are those of Propose.
 func (v *Voter) Barrier() error { return v.shown(v.raft.Barrier(v.timeout).Error()) }
 
-// StepDown has another voter elected, if this one leads: for a node that is about to stop.
+// StepDown transfers leadership to another voter, if this voter leads: its node is about to stop.
 func (v *Voter) StepDown() error { return v.shown(v.raft.LeadershipTransfer().Error()) }
 
-// Err returns why the voter has ended by itself, or nil: it has met a command or a snapshot that it cannot read.
+// Err returns the error that ended the voter, or nil: a command or a snapshot that it cannot decode.
 func (v *Voter) Err() error { return v.machine.broken() }
 
-// Yield has another voter elected if this one leads and has met what it cannot read, and reports whether it has: its copy of the directory
-// stays as it was, while another voter may run a newer program. The caller tries again as long as the voter runs.
+// Yield reports whether the voter has ended with Err. It then transfers leadership if the voter leads, because
+// another voter may run a newer program that can decode the command. The caller calls it again as long as the voter
+// runs.
 func (v *Voter) Yield() bool {
 	if v.Err() == nil {
 		return false
@@ -317,10 +325,11 @@ func (v *Voter) Yield() bool {
 	return true
 }
 
-// Changed receives after changes of the directory on this voter. One goroutine waits for it, and looks at all of the state.
+// Changed returns a channel that receives after changes of the directory on this voter. One goroutine should receive
+// from it, and read the whole state.
 func (v *Voter) Changed() <-chan struct{} { return v.machine.changed }
 
-// Nodes returns the nodes as this voter knows them, by ID. Another voter may know more.
+// Nodes returns the nodes that this voter knows, by ID. It may lag behind other voters.
 func (v *Voter) Nodes() []directory.Node {
 	defer v.machine.locked()()
 	return v.machine.state.Nodes()
@@ -332,13 +341,14 @@ func (v *Voter) Removed(id directory.NodeID) bool {
 	return v.machine.state.Removed(id)
 }
 
-// Shards returns the shards as this voter knows them, by ID. Another voter may know more; the version of a shard tells.
+// Shards returns the shards that this voter knows, by ID. It may lag behind other voters; compare the versions of a
+// shard.
 func (v *Voter) Shards() []directory.Shard {
 	defer v.machine.locked()()
 	return v.machine.state.Shards()
 }
 
-// Close ends the voter and waits for it. A second call returns ErrClosed.
+// Close stops the voter and waits for it. A second call returns ErrClosed.
 func (v *Voter) Close() error {
 	if v.raft.State() == raft.Shutdown {
 		return ErrClosed

@@ -69,7 +69,7 @@ func TestALeaderThatIsCutOffAnswersNothing(t *testing.T) {
 			t.Errorf("a leader without a majority answers %+v", a)
 		}
 		if took := time.Since(began); took > timeout/2 {
-			t.Errorf("it said so after %v, want at most %v", took, timeout/2)
+			t.Errorf("the voter returned the error after %v, want at most %v", took, timeout/2)
 		}
 		next := g.leader(old.Self().Node)
 		if took := time.Since(began); took > timeout {
@@ -121,7 +121,7 @@ func TestARestartContinuesFromTheFile(t *testing.T) {
 		for id, v := range g.voters {
 			names[id] = v.Self()
 		}
-		for _, end := range []func(directory.NodeID){g.stop, g.crash, g.stop} { // from the second time on there are snapshots
+		for _, end := range []func(directory.NodeID){g.stop, g.crash, g.stop} { // from the second round on there are snapshots
 			for id := range names {
 				end(id)
 			}
@@ -193,14 +193,14 @@ func TestOneVoterOfThreeMayBeDown(t *testing.T) {
 	})
 }
 
-// Whatever was acknowledged is there after power cuts of some voters, or of all.
+// Acknowledged commands survive power cuts of some voters, or of all.
 func TestNoPowerCutLosesWhatWasAcknowledged(t *testing.T) {
 	r := draw.Rand(t)
 	for range draw.Rounds(0, 40) {
 		bubble(t, func(g *group) {
 			g.found(3)
 			g.nodes(3)
-			acknowledged := map[uint64]directory.NodeID{} // master by epoch
+			acknowledged := map[uint64]directory.NodeID{} // the acknowledged master of each epoch
 			newest := uint64(0)
 			for range 12 {
 				for range r.IntN(4) {
@@ -226,7 +226,7 @@ func TestNoPowerCutLosesWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// A voter whose disk is full is silent, and comes back by itself. Raft would end the process.
+// A voter whose disk is full is silent, and recovers by itself. Plain raft would end the process.
 func TestAFullDiskSilencesAVoter(t *testing.T) {
 	bubble(t, func(g *group) {
 		g.found(3)
@@ -256,7 +256,7 @@ func TestAFullDiskSilencesAVoter(t *testing.T) {
 	})
 }
 
-// A voter that was away for longer than the log reaches back gets a snapshot.
+// A voter that needs entries from before the start of the log gets a snapshot.
 func TestAVoterThatWasAwayGetsASnapshot(t *testing.T) {
 	bubble(t, func(g *group) {
 		g.found(3)
@@ -293,8 +293,8 @@ func TestAVoterThatWasAwayGetsASnapshot(t *testing.T) {
 	})
 }
 
-// The classic mistake: a voter that comes back without its file votes again in a term in which it has voted, and elects a leader that
-// lacks what was committed.
+// The classic mistake: a voter that comes back without its file votes again in a term in which it has voted, and so
+// elects a leader that lacks committed commands.
 func TestAVoterWithoutItsFileHasNoVote(t *testing.T) {
 	bubble(t, func(g *group) {
 		g.found(3)
@@ -392,7 +392,7 @@ func TestACommandOfANewerVersionEndsAVoter(t *testing.T) {
 			t.Error("a voter that has left out a command applies the next one")
 		}
 		if err := leader.raft.Snapshot().Error(); err == nil {
-			t.Error("it gives its state to others")
+			t.Error("the voter gives its state to others")
 		}
 	})
 }
@@ -433,7 +433,8 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 	}
 }
 
-// A newer program leads, adds a command that this one cannot read, and ends: this one may be elected with an old copy of the directory.
+// A leader with a newer program adds a command that this voter cannot decode, and ends. This voter might be elected
+// with an old copy of the directory.
 func TestAVoterThatCannotReadTheDirectoryDoesNotLead(t *testing.T) {
 	bubble(t, func(g *group) {
 		g.found(3)
@@ -447,7 +448,7 @@ func TestAVoterThatCannotReadTheDirectoryDoesNotLead(t *testing.T) {
 		unlock()
 		g.until("another voter leads", func() bool { return old.Yield() && !old.Leading() })
 		if next := g.leader(old.Self().Node); next == old {
-			t.Error("it leads")
+			t.Error("the voter leads")
 		}
 		g.propose(directory.Command{Kind: directory.Register, Node: 1, Incarnation: 2, Process: 2}, 0)
 	})
