@@ -7,14 +7,14 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// request is a command on the way to the directory. from is nil for the controller and the operator.
+// request is a command on its way to the directory. from is nil for the controller and the operator.
 type request struct {
 	from    *node
 	process uint64
 	command directory.Command
 }
 
-// answer is on the way back. The answers of other commands than Register carry a state alone, which comes with the states too.
+// answer is an answer on its way back. Only the answer to a Register carries more than a state.
 type answer struct {
 	to      *node
 	process uint64
@@ -22,7 +22,7 @@ type answer struct {
 	answer  directory.Answer
 }
 
-// ask sends a command to the directory.
+// ask sends a command to the directory. It drops the command if 12 are on their way.
 func (w *world) ask(n *node, c directory.Command) {
 	if len(w.requests) >= 12 {
 		return
@@ -34,7 +34,8 @@ func (w *world) ask(n *node, c directory.Command) {
 	w.requests = append(w.requests, r)
 }
 
-// decide lets the directory apply a command: mostly not the oldest one. Commands get lost, come twice, and lose their answers.
+// decide lets the directory apply a command, usually not the oldest one. Commands get lost, arrive twice, and lose
+// their answers.
 func (w *world) decide() {
 	if len(w.requests) == 0 {
 		return
@@ -45,10 +46,10 @@ func (w *world) decide() {
 	}
 	r := w.requests[at]
 	if r.from != nil && w.apart[r.from.id-1] && w.chance(0.5) {
-		return // not yet
+		return // not delivered yet
 	}
 	if !w.chance(0.1) {
-		w.requests = slices.Delete(w.requests, at, at+1) // otherwise it will come again
+		w.requests = slices.Delete(w.requests, at, at+1) // otherwise it arrives a second time
 	}
 	if w.chance(0.08) {
 		return // lost
@@ -59,7 +60,7 @@ func (w *world) decide() {
 	}
 }
 
-// applyCommand applies a command, and checks what it has made.
+// applyCommand applies a command, and checks the new state.
 func (w *world) applyCommand(c directory.Command) directory.Answer {
 	a := w.directory.Apply(c)
 	s := w.present()
@@ -72,14 +73,14 @@ func (w *world) applyCommand(c directory.Command) directory.Answer {
 	}
 	w.states = append(w.states, s)
 	if c.Kind == directory.Expand && a.Refused == 0 && w.node(c.Node).incarnation != c.Incarnation {
-		w.lost++ // it lost its data between its acknowledgement and the Expand
+		w.lost++ // the node lost its data between its acknowledgement and the Expand
 		w.Losses++
 	}
 	w.checkMembers("after " + kindText(c.Kind))
 	return a
 }
 
-// reply delivers one of the answers.
+// reply delivers a random answer.
 func (w *world) reply() {
 	if len(w.answers) == 0 {
 		return
@@ -95,7 +96,8 @@ func (w *world) reply() {
 	}
 }
 
-// answered takes an answer on a node. One that is not to its newest Register came twice, or late.
+// answered delivers an answer to a node. An answer to a Register other than the newest is late or a duplicate, and is
+// ignored.
 func (w *world) answered(n *node, c directory.Command, a directory.Answer) {
 	register := c.Kind == directory.Register
 	if register && c.Incarnation != n.register.Incarnation {
@@ -103,7 +105,7 @@ func (w *world) answered(n *node, c directory.Command, a directory.Answer) {
 	}
 	if n.registered {
 		if register && a.Refused == 0 {
-			n.incarnation = c.Incarnation // by now, if the node has acted before
+			n.incarnation = c.Incarnation // only now, because the node may have acted before (ActUnregistered)
 		}
 		if len(a.Shards) > 0 {
 			w.send(n, shard.Applied{Shard: a.Shards[0]})
@@ -130,7 +132,7 @@ func (w *world) answered(n *node, c directory.Command, a directory.Answer) {
 	w.send(n, e)
 }
 
-// apply lets the directory's log reach a state on a node.
+// apply delivers the state with an index to a node, if it is newer than the node's.
 func (w *world) apply(n *node, to int) {
 	if !n.up || !n.registered || to <= n.applied || to >= len(w.states) {
 		return
@@ -139,7 +141,7 @@ func (w *world) apply(n *node, to int) {
 	w.send(n, shard.Applied{Shard: w.states[to]})
 }
 
-// promote asks for a Promote, as a controller whose state may be old, and whose view of the nodes may be wrong.
+// promote proposes a Promote like a controller whose state may be old and whose view of the nodes may be wrong.
 func (w *world) promote() {
 	s := w.shard()
 	if w.chance(0.15) {
@@ -167,20 +169,21 @@ func (w *world) promote() {
 	w.propose(s, n)
 }
 
-// setK asks for another k, as an operator.
+// setK proposes a new k, as an operator.
 func (w *world) setK() {
 	s := w.shard()
 	w.ask(nil, directory.Command{Kind: directory.SetK, Shard: 1, Epoch: s.Epoch, Version: s.Version, K: w.rng.IntN(w.Nodes)})
 }
 
-// promoteNow has a node promoted, and lets it know. With drop the old master leaves the in-sync set if enough remain.
+// promoteNow promotes a node and delivers the state to it at once. With drop the old master leaves the in-sync set if
+// enough members remain.
 func (w *world) promoteNow(n *node, drop bool) {
 	s := w.shard()
 	w.applyCommand(directory.Command{Kind: directory.Promote, Shard: 1, Epoch: s.Epoch, Version: s.Version, Node: n.id, Drop: drop})
 	w.apply(n, len(w.states)-1)
 }
 
-// registerNow lets a node that has started register without delay.
+// registerNow registers a node that has started, without delay.
 func (w *world) registerNow(n *node) {
 	for range 3 {
 		if n.up && !n.registered {
@@ -190,7 +193,7 @@ func (w *world) registerNow(n *node) {
 	}
 }
 
-// propose asks for the Promote of a node.
+// propose proposes the Promote of a node.
 func (w *world) propose(s directory.Shard, n *node) {
 	w.ask(nil, directory.Command{Kind: directory.Promote, Shard: 1, Epoch: s.Epoch, Version: s.Version, Node: n.id, Drop: w.chance(0.3)})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// The invariants:
+// The invariants, and the functions that check them:
 //
 //	a member in sync has all that was acknowledged                                 checkMembers
 //	after at most k losses a member is left to promote                             checkMembers
@@ -16,7 +16,7 @@ import (
 //	what is acknowledged stays, and its tokens (epoch, offset) grow                checkCommit
 //	a read under a lease sees all that was acknowledged                            checkRead
 
-// covers reports whether a log begins with the first n acknowledged entries. Each entry is compared once.
+// covers reports whether a log begins with the first count acknowledged entries. It compares each entry only once.
 func (w *world) covers(n *node, count int) bool {
 	for n.agrees < count {
 		if n.agrees >= len(n.log) || n.log[n.agrees] != w.acked[n.agrees] {
@@ -37,11 +37,11 @@ func (w *world) checkMembers(when string) {
 	for _, m := range s.InSync {
 		n := w.node(m.Node)
 		if n.incarnation != m.Incarnation {
-			continue // it has lost what it had, and the directory will hear of it
+			continue // its data is lost, and the directory will learn of it
 		}
 		whole++
 		if !w.covers(n, len(w.acked)) || n.kind == onDisk && n.synced < len(w.acked) {
-			w.fail("%s: member %v is in sync and lacks what was acknowledged (%d entries, has %d)", when, m, len(w.acked), len(n.log))
+			w.fail("%s: member %v is in sync but lacks acknowledged entries (%d acknowledged, has %d)", when, m, len(w.acked), len(n.log))
 		}
 	}
 	switch {
@@ -52,7 +52,7 @@ func (w *world) checkMembers(when string) {
 	}
 }
 
-// checkNode checks what a step has made of a node.
+// checkNode checks a node after a step.
 func (w *world) checkNode(n *node) {
 	before, g := n.gates, n.shard.Gates(w.clock(n))
 	n.gates = g
@@ -78,7 +78,7 @@ func (w *world) checkServing(n *node) {
 	w.note(n, "serves in epoch %d", n.gates.Epoch)
 	earlier, _ := slices.BinarySearch(w.ackedIn, n.gates.Epoch)
 	if !w.covers(n, earlier) {
-		w.fail("the master of epoch %d lacks what earlier epochs acknowledged (%d entries, has %d)", n.gates.Epoch, earlier, len(n.log))
+		w.fail("the master of epoch %d lacks entries of earlier epochs (%d acknowledged, has %d)", n.gates.Epoch, earlier, len(n.log))
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *world) checkCommit(n *node) {
 	w.checkMembers("after a commit")
 }
 
-// checkCopies checks that k other nodes have acknowledged, in its epoch, what a master acknowledges.
+// checkCopies checks that k other nodes have acknowledged, in the master's epoch, all that the master acknowledges.
 func (w *world) checkCopies(epoch, to uint64, k int) {
 	copies := 0
 	for _, offset := range w.vouched[epoch] {
@@ -122,11 +122,11 @@ func (w *world) checkCopies(epoch, to uint64, k int) {
 		}
 	}
 	if copies < k {
-		w.fail("the master of epoch %d acknowledges to %d, and %d other nodes have it, with k = %d", epoch, to, copies, k)
+		w.fail("the master of epoch %d acknowledges to %d, but only %d other nodes have acknowledged that, with k = %d", epoch, to, copies, k)
 	}
 }
 
-// checkRead answers a read on each node that may, with all that its log has.
+// checkRead reads at each node that may answer reads, and checks that its log has all acknowledged entries.
 func (w *world) checkRead() {
 	for _, n := range w.nodes {
 		if !n.up {
@@ -138,19 +138,19 @@ func (w *world) checkRead() {
 		}
 		w.Reads++
 		if !w.covers(n, len(w.acked)) {
-			w.fail("a stale read: node %d answers with %d entries in epoch %d, and %d are acknowledged", n.id, len(n.log), g.Epoch, len(w.acked))
+			w.fail("a stale read: node %d answers with %d entries in epoch %d, but %d are acknowledged", n.id, len(n.log), g.Epoch, len(w.acked))
 		}
 	}
 }
 
-// mix adds numbers to the sum of all that happened (FNV-1a).
+// mix adds numbers to Sum, the checksum of the schedule (FNV-1a).
 func (w *world) mix(all ...uint64) {
 	for _, n := range all {
 		w.Sum = (w.Sum ^ n) * 1099511628211
 	}
 }
 
-// kindText, commandText and outcome are what the history shows of a command.
+// kindText, commandText and outcome return the texts that the history shows for a command.
 func kindText(k directory.Kind) string {
 	return [...]string{"", "AddNode", "Create", "Register", "Expand", "Shrink", "Promote", "SetK", "RemoveNode", "Recover"}[k]
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// directed runs one of the sequences that random steps seldom meet. Between its events the steps are random, without faults of their own.
+// directed runs one of the sequences that random steps seldom produce. The steps between its events are random, but
+// without random faults.
 func (w *world) directed() {
 	m := w.master()
 	if !m.gates.Serving {
@@ -31,7 +32,7 @@ func (w *world) directed() {
 	w.step = 20 * time.Millisecond
 }
 
-// sequences are the directed ones: m is the master, r another node, others all other nodes.
+// sequences are the directed ones: m is the master, r another node, others are all nodes except m.
 var sequences = []struct {
 	name string
 	run  func(w *world, m, r *node, others []*node)
@@ -48,7 +49,7 @@ var sequences = []struct {
 	{"a hand-over", (*world).handsOver},
 }
 
-// until does steps until something is so, at most a number of them.
+// until runs steps until so returns true, at most count of them.
 func (w *world) until(count int, so func() bool) {
 	for ; count > 0 && !so(); count-- {
 		w.stepOnce()
@@ -65,7 +66,7 @@ func (w *world) unheardExpand(m, r *node, others []*node) {
 		w.send(m, shard.Leaving{Member: r.member()})
 		w.until(100, func() bool { return !w.shard().In(r.member()) })
 	}
-	if m.writes = w.chance(0.5); w.shard().K == 0 && w.chance(0.5) { // a master alone has its lease without any promise
+	if m.writes = w.chance(0.5); w.shard().K == 0 && w.chance(0.5) { // a master that is alone in sync has its lease without any promise
 		for _, n := range others {
 			w.send(m, shard.Leaving{Member: n.member()})
 			w.until(60, func() bool { return !w.shard().In(n.member()) })
@@ -93,7 +94,7 @@ func (w *world) unheardExpand(m, r *node, others []*node) {
 	w.steps(50)
 }
 
-// wait does steps until some time has passed.
+// wait runs steps until d has passed.
 func (w *world) wait(d time.Duration) {
 	for end := w.now + d; w.now < end; {
 		w.stepOnce()
@@ -125,7 +126,7 @@ func (w *world) oldLease(m, r *node, others []*node, restart bool) {
 	w.steps(100)
 }
 
-// ackedSince reports whether a master of a later epoch than one has acknowledged a write.
+// ackedSince reports whether a master of an epoch later than epoch has acknowledged a write.
 func (w *world) ackedSince(epoch uint64) bool {
 	return len(w.ackedIn) > 0 && w.ackedIn[len(w.ackedIn)-1] > epoch
 }
@@ -174,7 +175,7 @@ func (w *world) oldMaster(m, _ *node, others []*node) {
 func (w *world) masterRestarts(m, r *node, others []*node) {
 	w.directing.lazy = true
 	w.steps(w.rng.IntN(60))
-	if w.chance(0.3) { // what it wrote last is on no other node
+	if w.chance(0.3) { // no other node has its last writes
 		for _, n := range others {
 			w.cutOff(m, n, false)
 		}
@@ -188,7 +189,7 @@ func (w *world) masterRestarts(m, r *node, others []*node) {
 		w.registerNow(m)
 	}
 	w.step = 40 * time.Millisecond
-	if end := len(m.log) + 2; w.chance(0.5) { // it writes before others see it again
+	if end := len(m.log) + 2; w.chance(0.5) { // it writes before it reaches other nodes again
 		for _, n := range others {
 			w.cutOff(m, n, true)
 		}
@@ -202,7 +203,7 @@ func (w *world) masterRestarts(m, r *node, others []*node) {
 
 func (w *world) masterAgain(m, _ *node, others []*node) {
 	next, third := pick(w, others...), pick(w, others...)
-	w.cutOff(third, m, false) // what third acknowledges stays under way
+	w.cutOff(third, m, false) // acknowledgements of third stay on their way
 	w.cutOff(m, next, false)
 	w.apart[third.id-1] = w.chance(0.7)
 	w.steps(60)
@@ -244,7 +245,7 @@ func (w *world) removedIsPromoted(m, r *node, others []*node) {
 		w.send(m, shard.Leaving{Member: r.member()})
 	}
 	w.until(150, func() bool { return offers(m, directory.Shrink) })
-	if w.chance(0.6) { // the Shrink does not arrive
+	if w.chance(0.6) { // the Shrink gets lost
 		w.requests = slices.DeleteFunc(w.requests, func(q request) bool { return q.from == m })
 		w.apart[m.id-1] = true
 	}

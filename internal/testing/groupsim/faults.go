@@ -5,20 +5,20 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// Fault is a rule that is switched off, so that a test sees that the simulator notices: in the product's code, or in what the
-// simulator does in the place of the caller of that code.
+// Fault switches off rules of the product's code, or of the simulator's own code that stands for the product's
+// callers. A test checks that the simulator finds it.
 type Fault struct {
 	Directory directory.Faults
 	Shard     shard.Faults
 
-	SameIncarnation bool // a node that lost its data registers in its incarnation
-	BelieveClean    bool // group.state keeps the incarnation of a node without appendfsync always
-	ActUnregistered bool // a node begins from an old state, before its Register is answered
-	DropFirst       bool // a full resynchronisation drops the old data before it has the new
-	ByOffset        bool // a resynchronisation is partial if the offset is there, of whatever history
+	SameIncarnation bool // a node that lost its data registers its old incarnation
+	BelieveClean    bool // a node without appendfsync always keeps its incarnation by group.state
+	ActUnregistered bool // a node starts from an old state, before its Register is answered
+	DropFirst       bool // a full resynchronisation drops the old data before the new data is complete
+	ByOffset        bool // a resynchronisation is partial if the offset exists, whatever the history
 }
 
-// believes reports whether a node claims to be at level disk without being so.
+// believes reports whether a node without level disk claims to be at level disk.
 func (f Fault) believes() bool { return f.SameIncarnation || f.BelieveClean }
 
 // Planted is a fault that the simulator must find.
@@ -27,7 +27,7 @@ type Planted struct {
 	Fault Fault
 }
 
-// Faults returns all faults: the rules of docs/design/group.md.
+// Faults returns a fault for each rule in docs/design/group.md.
 func Faults() []Planted {
 	of := func(f shard.Faults) Fault { return Fault{Shard: f} }
 	in := func(f directory.Faults) Fault { return Fault{Directory: f} }

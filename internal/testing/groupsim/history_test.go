@@ -7,7 +7,7 @@ func TestAResynchronisationIsPartialWhereTheLogIsABeginning(t *testing.T) {
 	h.adopt(3, 8) // epoch 3 begins at 8
 	for _, c := range []struct {
 		name  string
-		of    uint64 // the history of the other log
+		of    uint64 // of the other log
 		end   uint64
 		whole bool
 	}{

@@ -7,29 +7,29 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// conn is a connection of a replica to a node. What is sent in one direction arrives in order, late, or never.
+// conn is a replica's connection to a node. Messages of one direction arrive in order, perhaps late, or never.
 type conn struct {
 	replica, master         *node
-	replicaProcess, process uint64     // of the two nodes; the connection ends with either
-	at, back                shard.Link // its number at the replica, and at the master
-	down                    []any      // what is under way to the replica: resync, part
-	up                      []any      // and to the master: greeting, shard.Ack
+	replicaProcess, process uint64     // processes of the two nodes; the connection ends with either
+	at, back                shard.Link // its link number at the replica, and at the master
+	down                    []any      // messages on their way to the replica: resync, part
+	up                      []any      // messages on their way to the master: greeting, shard.Ack
 	closed                  bool
-	sends                   bool   // the master has answered the greeting, and sends its stream
-	epoch                   uint64 // in which it does
-	next                    int    // the entry to send next
+	sends                   bool   // the master has answered the greeting and sends its stream
+	epoch                   uint64 // the epoch of that stream
+	next                    int    // the index of the next entry to send
 	slow                    bool
 
 	loading  bool // the replica loads the snapshot
 	snapshot []entry
-	history  history // of the master, as it answered
+	history  history // the master's, from its answer
 }
 
-// greeting is a replica's first packet on a connection.
+// greeting is the first message of a replica on a connection.
 type greeting struct {
 	from    directory.Member
 	epoch   uint64
-	end     uint64 // of its log
+	end     uint64 // the end of its log
 	history history
 }
 
@@ -37,11 +37,11 @@ type greeting struct {
 type resync struct {
 	epoch    uint64
 	full     bool
-	snapshot []entry // if it is full
+	snapshot []entry // of a full one
 	history  history
 }
 
-// part is a part of the stream, or, without entries, a heartbeat.
+// part is a piece of the stream; without entries it is a heartbeat.
 type part struct {
 	from    int
 	entries []entry
@@ -56,7 +56,7 @@ func (c *conn) alive() bool {
 // reaches reports whether the network delivers from one node to another.
 func (w *world) reaches(from, to *node) bool { return !w.cut[from.id-1][to.id-1] }
 
-// connect makes a replica connect to the node that it takes for the master, or by mistake to another one.
+// connect connects a replica to the node that it takes for the master, or sometimes to a wrong one.
 func (w *world) connect(n *node) {
 	if !n.up || !n.registered {
 		return
@@ -70,7 +70,7 @@ func (w *world) connect(n *node) {
 	}
 }
 
-// connectTo makes a replica connect to a node.
+// connectTo connects a replica to a node.
 func (w *world) connectTo(n, m *node) {
 	w.links += 2
 	c := &conn{replica: n, master: m, replicaProcess: n.process, process: m.process, at: w.links, back: w.links + 1}
@@ -89,7 +89,7 @@ func (w *world) connectTo(n, m *node) {
 	}
 }
 
-// acknowledge puts an acknowledgement of a replica on its connection.
+// acknowledge sends a replica's acknowledgement on its newest connection.
 func (w *world) acknowledge(n *node, a shard.Ack) {
 	n.newest.up = append(n.newest.up, a)
 	all := w.vouched[a.Epoch]
@@ -97,14 +97,14 @@ func (w *world) acknowledge(n *node, a shard.Ack) {
 	w.vouched[a.Epoch] = all
 }
 
-// answer makes a master answer the greeting of a replica that its rules have accepted.
+// answer sends a master's answer to a greeting that its rules have accepted.
 func (w *world) answer(c *conn, g greeting) {
 	m := c.master
 	full := !m.history.begins(g.history, uint64(len(m.log)), g.end)
 	if w.fault.ByOffset {
 		full = g.end > uint64(len(m.log))
 	}
-	full = full || w.chance(0.1) // the master no longer has that part of its stream
+	full = full || w.chance(0.1) // the master's backlog no longer reaches back far enough
 	c.sends, c.epoch, c.next = true, m.shard.Gates(w.clock(m)).Epoch, int(g.end)
 	r := resync{epoch: c.epoch, full: full, history: m.history}
 	if full {
@@ -114,7 +114,7 @@ func (w *world) answer(c *conn, g greeting) {
 	c.down = append(c.down, r)
 }
 
-// closeLink closes a connection. What is under way to the master may still arrive.
+// closeLink closes a connection. Messages on their way to the master may still arrive.
 func (w *world) closeLink(n *node, id shard.Link) {
 	for _, c := range w.conns {
 		if c.closed || (c.replica != n || c.at != id) && (c.master != n || c.back != id) {
@@ -124,7 +124,7 @@ func (w *world) closeLink(n *node, id shard.Link) {
 	}
 }
 
-// disconnect ends a connection, as both ends see it sooner or later.
+// disconnect ends a connection; both ends learn of that sooner or later.
 func (w *world) disconnect(c *conn) {
 	c.closed, c.loading = true, false
 	if c.replica.conn == c {
@@ -132,7 +132,7 @@ func (w *world) disconnect(c *conn) {
 	}
 }
 
-// pump makes a master send a part of its stream, or a heartbeat.
+// pump makes a master send a piece of its stream, or a heartbeat.
 func (w *world) pump(c *conn) {
 	m := c.master
 	g := m.shard.Gates(w.clock(m))
@@ -144,7 +144,8 @@ func (w *world) pump(c *conn) {
 	c.next += n
 }
 
-// toMaster delivers the first message under way to the master. An acknowledgement may come twice, and after its connection has ended.
+// toMaster delivers the first message on its way to the master. An acknowledgement may arrive twice, or after its
+// connection has ended.
 func (w *world) toMaster(c *conn) {
 	p := c.up[0]
 	if !c.master.up || c.master.process != c.process {
@@ -163,7 +164,7 @@ func (w *world) toMaster(c *conn) {
 		}
 	case shard.Ack:
 		if c.master.gates.Epoch == 0 && w.chance(0.8) {
-			return // it waits in a queue of a node that is not the master now
+			return // it waits in the queue of a node that is no longer the master
 		}
 		c.up = c.up[1:]
 		w.send(c.master, shard.Acked{Link: c.back, Ack: p})
@@ -173,7 +174,7 @@ func (w *world) toMaster(c *conn) {
 	}
 }
 
-// toReplica delivers the first message under way to the replica.
+// toReplica delivers the first message on its way to the replica.
 func (w *world) toReplica(c *conn) {
 	r := c.replica
 	if !r.up || r.process != c.replicaProcess || c.closed {
@@ -194,7 +195,7 @@ func (w *world) toReplica(c *conn) {
 	}
 }
 
-// resynchronise delivers a master's answer.
+// resynchronise delivers a master's answer to a greeting.
 func (w *world) resynchronise(c *conn, a resync) {
 	r := c.replica
 	c.snapshot, c.history = a.snapshot, a.history
@@ -207,7 +208,7 @@ func (w *world) resynchronise(c *conn, a resync) {
 	}
 }
 
-// receive delivers a part of the stream.
+// receive delivers a piece of the stream.
 func (w *world) receive(c *conn, p part) {
 	r := c.replica
 	if !r.shard.Accepts(c.at) {
@@ -225,7 +226,7 @@ func (w *world) receive(c *conn, p part) {
 	w.send(r, shard.Streamed{Link: c.at, Stamp: p.stamp, End: uint64(len(r.log)), Synced: uint64(r.synced)})
 }
 
-// syncs is the probability that a node syncs what it has just written.
+// syncs returns the probability that a node syncs the entries that it has just written.
 func (k kind) syncs() float64 {
 	if k == lazily {
 		return 0.2
@@ -233,7 +234,7 @@ func (k kind) syncs() float64 {
 	return 0.8
 }
 
-// load begins a full resynchronisation on a replica.
+// load starts a full resynchronisation on a replica.
 func (w *world) load(n *node) {
 	n.conn.loading = true
 	w.note(n, "loads %d entries of node %d", len(n.conn.snapshot), n.conn.master.id)
@@ -243,7 +244,7 @@ func (w *world) load(n *node) {
 	}
 }
 
-// finishLoad exchanges the old data for the new, if the new is complete.
+// finishLoad replaces the old data by the new data, if that is complete.
 func (w *world) finishLoad(c *conn) {
 	n := c.replica
 	if w.chance(0.5) {
@@ -258,7 +259,7 @@ func (w *world) finishLoad(c *conn) {
 	w.send(n, shard.Loaded{Link: c.at, End: uint64(len(n.log)), Synced: uint64(n.synced)})
 }
 
-// member returns the member whose data a node has.
+// member returns the member whose acknowledged entries a node has.
 func (n *node) member() directory.Member {
 	return directory.Member{Node: n.id, Incarnation: n.incarnation}
 }

@@ -1,4 +1,5 @@
-// Package groupsim runs a group of simulated nodes through faults, and checks at each step that nothing is lost that was acknowledged.
+// Package groupsim runs a group of simulated nodes through faults, and checks at each step that no acknowledged write
+// is lost.
 //
 //	schedule ── draws ──▶ writes, crashes, restarts, cuts, delays, promotions ...
 //	                          │
@@ -6,13 +7,14 @@
 //	    node 2 ── shard.Node ─┤── directory.Directory: commands and answers get lost, are reordered and come twice;
 //	    node 3 ── shard.Node ─┘   each node sees its states late
 //
-// The nodes and the directory are the product's code, and the simulator is the rest: clocks that drift, disks that lose what is
-// not synced, the log, links, and the wiring that a server will have. All is drawn from one seed: the same seed and number are
-// the same schedule to the bit.
+// The nodes and the directory are the product's code. The simulator provides the rest: clocks that drift, disks that
+// lose unsynced data, the log, links, and the wiring of a server. Every choice is drawn from one seed, so the same
+// seed and number give exactly the same schedule.
 //
-// A schedule has three parts: random steps, or one of the directed sequences in directed.go that random steps seldom meet; the
-// end of the faults, when enough nodes live; and ten seconds in which the group must acknowledge a write. check.go has the
-// invariants, faults.go the rules that a test switches off to see that the simulator notices. Start reading at Run.
+// A schedule has three parts: random steps, or one of the directed sequences of directed.go that random steps seldom
+// produce; the end of the faults, when enough nodes are alive; and ten seconds in which the group must acknowledge a
+// write. check.go has the invariants, faults.go the rules that a test switches off to check that the simulator
+// notices. Start reading at Run.
 package groupsim
 
 import (
@@ -23,27 +25,27 @@ import (
 
 // Result is the outcome of a schedule.
 type Result struct {
-	Violation string // of an invariant; "" if there was none
-	History   []Row  // if Run was asked for it
+	Violation string // the broken invariant; "" if none
+	History   []Row  // if Run was called with history
 	Figures
 }
 
-// Figures say how much a schedule did.
+// Figures count the events of a schedule.
 type Figures struct {
 	Nodes, K  int
 	Writes    int           // appended by masters
-	Committed int           // of those, acknowledged
+	Committed int           // the acknowledged ones
 	Reads     int           // answered under a lease
 	Epochs    uint64        // the epoch at the end
-	Crashes   int           // with and without loss
-	Losses    int           // members in sync that lost what they had
-	Recovered bool          // all members in sync were lost, and Recover accepted that
-	Quiet     time.Duration // from the end of the faults until a write was acknowledged
-	Sum       uint64        // of all that happened: equal for equal schedules
+	Crashes   int           // with and without a loss of the disk
+	Losses    int           // members in sync that lost data
+	Recovered bool          // all members in sync lost data, and Recover accepted that
+	Quiet     time.Duration // from the end of the faults to the next acknowledged write
+	Sum       uint64        // a checksum of all events: equal for equal schedules
 }
 
-// Run runs a schedule, which a seed and a number name. It reads no clock. With history the result has its table; the schedule is the
-// same with it and without.
+// Run runs the schedule of a seed and a number. It reads no clock. With history the result has the schedule's table;
+// that does not change the schedule.
 func Run(seed, number uint64, f Fault, history bool) (r Result) {
 	w := newWorld(rand.New(rand.NewPCG(seed, number)), f, history)
 	defer func() {
@@ -64,13 +66,13 @@ func Run(seed, number uint64, f Fault, history bool) (r Result) {
 	return r
 }
 
-// violation is the panic value of the checks: it ends a schedule at the step that broke an invariant.
+// violation is the panic value with which a check ends the schedule.
 type violation string
 
-// fail ends the schedule.
+// fail ends the schedule with a violation.
 func (w *world) fail(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
 
-// schedule runs the part with faults.
+// schedule runs the part of the schedule that has faults.
 func (w *world) schedule() {
 	if w.chance(0.5) {
 		w.steps(pick(w, 150, 300, 500))

@@ -22,14 +22,14 @@ var (
 	simLimit    = flag.Int("sim.limit", 20000, "the number of schedules within which a campaign must find each planted fault")
 )
 
-// fail fails a test with the history of a schedule, and the line that replays it.
+// fail fails a test with the history of a schedule and the command that replays it.
 func fail(t *testing.T, seed, number uint64, planted Planted) {
 	t.Helper()
 	r := Run(seed, number, planted.Fault, true)
 	t.Fatalf("%s\n%s\nagain: %s", r.Violation, table(t, r), again(seed, number, planted.Name))
 }
 
-// again is the line that replays a schedule.
+// again returns the command that replays a schedule.
 func again(seed, number uint64, fault string) string {
 	line := fmt.Sprintf("go test ./internal/testing/groupsim -run TestOneSchedule -v -sim.rows 0 -sim.seed %d -sim.schedule %d", seed, number)
 	if fault != "" {
@@ -38,7 +38,7 @@ func again(seed, number uint64, fault string) string {
 	return line
 }
 
-// schedules is the number of schedules without a flag.
+// schedules is the default number of schedules.
 const schedules = 2000
 
 func TestNothingAcknowledgedIsLost(t *testing.T) {
@@ -69,8 +69,8 @@ func (f *Figures) add(g Figures) {
 	f.Quiet = max(f.Quiet, g.Quiet)
 }
 
-// TestOneSchedule replays the schedule that -sim.seed, -sim.schedule and -sim.fault name, and prints its history. Without flags it
-// shows that a schedule is repeatable, with its history and without.
+// TestOneSchedule replays the schedule of -sim.seed, -sim.schedule and -sim.fault, and prints its history. Without
+// flags it checks that a schedule is repeatable, with and without history.
 func TestOneSchedule(t *testing.T) {
 	seed := draw.Seed(t, *simSeed)
 	planted := named(t, *simFault)
@@ -96,7 +96,7 @@ func TestOneSchedule(t *testing.T) {
 	}
 }
 
-// named returns the planted fault with a name; none has the name "".
+// named returns the planted fault with a name. The name "" stands for no fault.
 func named(t *testing.T, name string) Planted {
 	t.Helper()
 	for _, p := range Faults() {
@@ -120,7 +120,7 @@ func table(t *testing.T, r Result) string {
 	return b.String()
 }
 
-// find returns the first schedule of a seed that finds a fault.
+// find returns the first schedule of a seed in which the simulator finds a fault.
 func find(seed uint64, p Planted, limit int) (number uint64, violation string, ok bool) {
 	for number := range uint64(limit) {
 		if r := Run(seed, number, p.Fault, false); r.Violation != "" {
@@ -130,13 +130,14 @@ func find(seed uint64, p Planted, limit int) (number uint64, violation string, o
 	return 0, "", false
 }
 
-// recordedSeed is the seed of the schedules in recorded.
+// recordedSeed is the seed of the schedules in the file recorded.
 const recordedSeed = 1
 
-// recorded has, for each planted fault, the number of the first schedule that finds it.
+// recorded is the file with the number of the first schedule that finds each planted fault.
 const recorded = "testdata/faults.txt"
 
-// Each planted fault is found by the schedule that is recorded for it, which finds nothing without it. A campaign searches with new seeds.
+// The recorded schedule of each planted fault finds the fault, and finds nothing without it. A campaign searches with
+// new seeds.
 func TestThePlantedFaultsAreFound(t *testing.T) {
 	if *simTime != 0 {
 		search(t)
@@ -175,7 +176,7 @@ func TestThePlantedFaultsAreFound(t *testing.T) {
 	}
 }
 
-// search looks for each planted fault among the schedules of a seed.
+// search looks for each planted fault among the schedules of a new seed.
 func search(t *testing.T) {
 	seed := draw.Seed(t, *simSeed)
 	found := 0
@@ -191,7 +192,7 @@ func search(t *testing.T) {
 	t.Logf("%d of %d planted faults were found", found, len(Faults()))
 }
 
-// record writes recorded.
+// record writes the file recorded.
 func record(t *testing.T) {
 	var b strings.Builder
 	for _, p := range Faults() {

@@ -8,14 +8,14 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// steps does random steps.
+// steps runs random steps.
 func (w *world) steps(count int) {
 	for range count {
 		w.stepOnce()
 	}
 }
 
-// stepOnce lets a little time pass, and something happen.
+// stepOnce advances the time a little and runs a random action.
 func (w *world) stepOnce() {
 	if pause := 1500 * time.Millisecond; !w.directing.reads && w.chance(0.03) {
 		w.now += time.Duration(w.rng.Int64N(int64(pause)))
@@ -36,7 +36,7 @@ func (w *world) stepOnce() {
 	w.carry(3)
 }
 
-// actions are the choices of a step, each with its share; the rest of the steps carry messages.
+// actions are the actions of a step with their probabilities. The remaining steps carry messages.
 var actions = []struct {
 	share float64
 	do    func(w *world, n *node)
@@ -99,7 +99,7 @@ func (w *world) breakSomething(n *node) {
 	}
 }
 
-// cutOff makes messages from one node to another wait, and with both those in the other direction.
+// cutOff holds back messages from one node to another, and with both those in the other direction too.
 func (w *world) cutOff(from, to *node, both bool) {
 	if from == to {
 		return
@@ -127,7 +127,7 @@ func (w *world) restartOrConnect(n *node) {
 	}
 }
 
-// reconnect connects a replica again whose connection has ended, or leads to a node other than the master.
+// reconnect reconnects a replica whose connection has ended or leads to a node other than the master.
 func (w *world) reconnect(n *node) {
 	switch c := n.conn; {
 	case !n.up:
@@ -140,7 +140,7 @@ func (w *world) reconnect(n *node) {
 	}
 }
 
-// learn lets the directory's log reach a node: the next state, or the newest.
+// learn delivers a state of the directory to a node: the next one or the newest.
 func (w *world) learn(n *node) {
 	if w.apart[n.id-1] {
 		return
@@ -152,7 +152,7 @@ func (w *world) learn(n *node) {
 	w.apply(n, to)
 }
 
-// write makes a client write, to a node that is master or to the one that the newest state names.
+// write appends a client's write at a node, if it is a master, or at the master of the newest state.
 func (w *world) write(n *node) {
 	if n.gates.Epoch == 0 {
 		n = w.master()
@@ -163,7 +163,7 @@ func (w *world) write(n *node) {
 	}
 }
 
-// tick lets a master notice that time has passed. Sometimes a member leaves, or the master hands over.
+// tick passes a Tick to a master. Sometimes a member announces its stop, or the master is asked to hand over.
 func (w *world) tick(n *node) {
 	if n.gates.Epoch == 0 {
 		n = w.master()
@@ -188,7 +188,7 @@ func (w *world) tick(n *node) {
 	}
 }
 
-// carry sends and delivers messages on some connections.
+// carry sends and delivers messages on limit random connections.
 func (w *world) carry(limit int) {
 	for range min(limit, len(w.conns)) {
 		c := pick(w, w.conns...)
@@ -211,7 +211,8 @@ func (w *world) carryOn(c *conn, b float64) {
 	}
 }
 
-// live says which nodes stay after the faults: a member in sync that has all, and at least k others.
+// live returns the nodes that stay alive after the faults: a member in sync that has all acknowledged entries, and at
+// least k others.
 func (w *world) live() []*node {
 	s := w.shard()
 	var good []*node
@@ -232,7 +233,8 @@ func (w *world) live() []*node {
 	return all
 }
 
-// calm ends the faults: nodes that do not stay stop for good, the others have ten seconds to acknowledge a write.
+// calm ends the faults: the nodes that do not stay stop for good, and the others have ten seconds to acknowledge a
+// write.
 func (w *world) calm() {
 	w.heal()
 	w.requests, w.directing = nil, directing{faults: true}
@@ -261,7 +263,7 @@ func (w *world) calm() {
 	w.fail("no write was acknowledged within 10 s after the faults, with %d nodes alive; in sync are %v", len(live), w.shard().InSync)
 }
 
-// round lets everything happen that is under way, and each node and the controller do what is due.
+// round delivers all messages, and lets each node and the controller do its work.
 func (w *world) round(c *shard.Controller, live []*node) {
 	s := w.shard()
 	if !slices.ContainsFunc(s.InSync, func(m directory.Member) bool { return w.node(m.Node).incarnation == m.Incarnation }) {
@@ -299,12 +301,12 @@ func (w *world) round(c *shard.Controller, live []*node) {
 	w.checkRead()
 }
 
-// accept does what an operator does when all members in sync have lost what they had: Recover. From here on what its node has is what
-// was acknowledged.
+// accept runs Recover as an operator would after all members in sync have lost data. From then on the entries of the
+// recovered node are the acknowledged ones.
 func (w *world) accept(live []*node) {
 	s, n := w.shard(), pick(w, live...)
 	if n.incarnation == 0 {
-		return // it is not registered
+		return // not registered
 	}
 	w.sync(n)
 	w.Recovered = true

@@ -10,16 +10,16 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 )
 
-// Row is a line of a schedule's history.
+// Row is one line of a schedule's history.
 type Row struct {
 	At    time.Duration
-	Where string // a node, or the directory
+	Where string // a node or the directory
 	What  string
-	Nodes []string // the state of each node afterwards
+	Nodes []string // the state of each node after the event
 	Acked int
 }
 
-// note adds a row to the history. Without a node it is about the directory, or about the whole.
+// note adds a row to the history. With a nil node the row is about the directory or the whole group.
 func (w *world) note(n *node, format string, args ...any) {
 	if !w.recording {
 		return
@@ -34,7 +34,7 @@ func (w *world) note(n *node, format string, args ...any) {
 	w.history = append(w.history, r)
 }
 
-// text returns what a node is and has, as Print explains it.
+// text returns a node's state in the form that Print explains.
 func (n *node) text() string {
 	role := "r"
 	switch {
@@ -50,7 +50,7 @@ func (n *node) text() string {
 	return fmt.Sprintf("%s %s%d", directory.Member{Node: n.id, Incarnation: n.incarnation}, role, len(n.log))
 }
 
-// Print writes the last rows of a history as a table, all if last is 0.
+// Print writes the last rows of a history as a table, or all rows if last is 0.
 func Print(out io.Writer, history []Row, last int) error {
 	if last > 0 && len(history) > last {
 		history = history[len(history)-last:]

@@ -13,24 +13,24 @@ type world struct {
 	Figures
 	rng    *rand.Rand
 	fault  Fault
-	now    time.Duration // that no node can read
-	step   time.Duration // how far a step of the schedule goes at most
+	now    time.Duration // true time, which no node can read
+	step   time.Duration // the longest time between two steps
 	nodes  []*node
 	conns  []*conn
-	cut    [maxNodes][maxNodes]bool // from, to: messages wait
-	apart  [maxNodes]bool           // from the directory
+	cut    [maxNodes][maxNodes]bool // messages of [from][to] are held back
+	apart  [maxNodes]bool           // cut off from the directory
 	config shard.Config
 
 	directory *directory.Directory
-	states    []directory.Shard // that the shard has had, in order
-	requests  []request         // on the way to the directory
-	answers   []answer          // on the way back
+	states    []directory.Shard // all states of the shard, in order
+	requests  []request         // commands on their way to the directory
+	answers   []answer          // answers on their way back
 
-	acked      []entry  // what clients were told, in the order of the log
-	ackedIn    []uint64 // the epoch in which each of them was committed
+	acked      []entry  // the acknowledged entries, in the order of the log
+	ackedIn    []uint64 // for each of acked, the epoch in which it was committed
 	committers map[uint64]int
-	vouched    map[uint64][maxNodes]uint64 // by epoch: the highest offset that each node has acknowledged
-	lost       int                         // members in sync that lost their data since the set was last whole
+	vouched    map[uint64][maxNodes]uint64 // by epoch, the highest offset that each node has acknowledged
+	lost       int                         // members that lost data since the in-sync set was last complete
 	entries    uint32
 	processes  uint64
 	links      shard.Link
@@ -39,25 +39,25 @@ type world struct {
 	directing  directing
 }
 
-// directing names the random steps that a directed schedule leaves out, and those that it adds.
+// directing configures the random steps during a directed sequence.
 type directing struct {
-	faults, control, leaving bool // no random faults, no random promotions, no member that leaves
-	reads                    bool // each step tries a read everywhere
-	lazy                     bool // a master does not sync what it appends
+	faults, control, leaving bool // no random faults, no random promotions, no leaving members
+	reads                    bool // each step reads at every node
+	lazy                     bool // masters do not sync at once
 }
 
 const maxNodes = 5
 
-// entry is a write in a log: the epoch of the master that made it, and a number of its own.
+// entry is a write in a log: the epoch of its master and a unique number.
 type entry struct{ epoch, number uint32 }
 
-// kind says what of a node's log a crash leaves.
+// kind determines the part of a node's log that survives a crash.
 type kind int
 
 const (
 	inMemory kind = iota // nothing
-	onDisk               // all that was synced; it acknowledges what is synced
-	lazily               // all that was synced; it acknowledges what is applied
+	onDisk               // all synced entries; the node acknowledges synced entries
+	lazily               // all synced entries, but the node acknowledges applied ones
 )
 
 // node is a simulated machine with a process.
@@ -67,27 +67,27 @@ type node struct {
 	rate    float64 // of its clock
 	offset  time.Duration
 	up      bool
-	process uint64 // the number of the process, another one after each restart
+	process uint64 // the number of the process, new after each restart
 	shard   *shard.Node
-	writes  bool // clients reach it
+	writes  bool // clients can reach it
 
-	incarnation uint64 // whose acknowledgements the log honours; 0 after a loss
+	incarnation uint64 // the incarnation whose acknowledged entries the log still has; 0 after a loss
 	register    directory.Command
 	registered  bool
-	applied     int // index of the state that the directory's log has reached here
+	applied     int // the index in world.states of the newest state that it has
 
 	log     []entry
 	synced  int
-	history history // as the files have it
-	agrees  int     // the number of entries of the log that are known to be those of acked
+	history history // as its files record it
+	agrees  int     // the number of leading entries known to equal those of acked
 	file    []byte  // group.state
-	recent  bool    // the file may not be on disk as a whole yet
+	recent  bool    // the file may not be completely on disk yet
 	conn    *conn   // to its master
-	newest  *conn   // the last one of this process, which it may still take for open
+	newest  *conn   // the last connection of this process, which it may still take for open
 	gates   shard.Gates
 }
 
-// newWorld returns a group at rest: all nodes up, those in sync drawn, node 1 its master in epoch 1.
+// newWorld returns a group at rest: all nodes are up, the in-sync set is drawn, and node 1 is the master in epoch 1.
 func newWorld(rng *rand.Rand, f Fault, recording bool) *world {
 	w := &world{rng: rng, fault: f, recording: recording, directory: directory.New(), committers: map[uint64]int{},
 		vouched: map[uint64][maxNodes]uint64{}}
@@ -113,10 +113,10 @@ func newWorld(rng *rand.Rand, f Fault, recording bool) *world {
 	w.directory.Apply(directory.Command{Kind: directory.Create, Shard: 1, Node: 1, K: w.K, Members: members})
 	w.states = append(w.states, w.present())
 	for _, n := range w.nodes {
-		w.answered(n, n.register, directory.Answer{Node: directory.Node{ID: n.id, Incarnation: 1}}) // before there was a shard
+		w.answered(n, n.register, directory.Answer{Node: directory.Node{ID: n.id, Incarnation: 1}}) // the answer from before there was a shard
 		w.apply(n, 0)
 	}
-	w.now += 2 * w.config.Lease // the promises of the start are over
+	w.now += 2 * w.config.Lease // the promises of the start have ended
 	return w
 }
 
@@ -132,13 +132,13 @@ func (w *world) present() directory.Shard {
 // node returns a node by its id.
 func (w *world) node(id directory.NodeID) *node { return w.nodes[id-1] }
 
-// master returns the node that the newest state names.
+// master returns the master of the newest state.
 func (w *world) master() *node { return w.node(w.shard().Master.Node) }
 
 // clock returns what a node's clock shows. Its rate differs from the world's by less than 1 %.
 func (w *world) clock(n *node) shard.Time { return time.Duration(n.rate*float64(w.now)) + n.offset }
 
-// level returns what the node acknowledges.
+// level returns the sync-level that the node claims.
 func (n *node) level() directory.SyncLevel {
 	if n.kind == onDisk {
 		return directory.Disk
@@ -146,7 +146,7 @@ func (n *node) level() directory.SyncLevel {
 	return directory.Memory
 }
 
-// boot starts a process. It has its files, and a clock that began anywhere.
+// boot starts a process with the node's files and with a clock of any origin.
 func (w *world) boot(n *node) {
 	w.processes++
 	n.process, n.up, n.registered, n.applied, n.conn = w.processes, true, false, -1, nil
@@ -183,7 +183,7 @@ func (w *world) start(n *node) {
 	w.ask(n, n.register)
 }
 
-// crash ends a process. What the machine loses besides depends on its kind; with lose it loses its disk too.
+// crash ends a process. The kind of the machine determines what else is lost; with lose the disk is lost too.
 func (w *world) crash(n *node, lose bool) {
 	w.Crashes++
 	if n.kind == inMemory || lose {
@@ -202,14 +202,14 @@ func (w *world) crash(n *node, lose bool) {
 		n.file = nil
 	case n.recent && w.chance(0.5) && len(n.file) > 0:
 		n.file = n.file[:w.rng.IntN(len(n.file))]
-		w.loses(n) // it can prove nothing, whatever its log has
+		w.loses(n) // the node can prove nothing, whatever its log has
 	}
 	n.up, n.recent, n.gates, n.conn = false, false, shard.Gates{}, nil
 	w.note(n, "crashes, %d entries left, disk lost %v", len(n.log), lose)
 	w.checkMembers("after a crash")
 }
 
-// loses notes that a node no longer has what its incarnation acknowledged.
+// loses records that a node no longer has all that its incarnation acknowledged.
 func (w *world) loses(n *node) {
 	if w.shard().In(directory.Member{Node: n.id, Incarnation: n.incarnation}) {
 		w.lost++
@@ -218,7 +218,7 @@ func (w *world) loses(n *node) {
 	n.incarnation = 0
 }
 
-// send passes an event to a node, does what comes of it, and checks.
+// send passes an event to a node, carries out its output, and checks the node.
 func (w *world) send(n *node, e shard.Event) {
 	out := n.shard.Step(w.clock(n), e)
 	if epoch := n.shard.Gates(w.clock(n)).Epoch; epoch != 0 {
