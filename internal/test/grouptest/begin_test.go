@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// A node that is removed before the first start would be missing for ever: the first start needs all nodes.
+// The first start needs all nodes, so a group whose node was removed before it would never begin.
 func TestNoNodeIsRemovedBeforeTheGroupHasBegun(t *testing.T) {
 	t.Parallel()
 	var list, ports []string

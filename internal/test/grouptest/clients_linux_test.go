@@ -28,21 +28,22 @@ import (
 const (
 	journals = 3 // clients that write to a list and a counter
 	writers  = 3 // clients of registers
-	// callTime bounds a call of the toolkit.
+	// callTime is the limit of a toolkit call.
 	callTime = 3 * time.Second
 	// grantsPerSecond is the rate of the limiter.
 	grantsPerSecond = 20
 )
 
-// writes says how a client writes: the command is acknowledged unless there is an error, also one that says that it is not replicated.
+// writes sends a write. It returns an error unless the command was acknowledged; a write that was not replicated is
+// such an error.
 type writes func(ctx context.Context, c *redis.Client, args ...any) (any, error)
 
-// plainly writes to a group, whose replies are acknowledgements.
+// plainly writes to a group, where each reply is an acknowledgement.
 func plainly(ctx context.Context, c *redis.Client, args ...any) (any, error) {
 	return c.Do(ctx, args...).Result()
 }
 
-// crowd is the clients of one group, of all kinds. They know what was acknowledged.
+// crowd is the clients of one group, of all kinds. It records what was acknowledged.
 type crowd struct {
 	write  writes
 	raw    []*redis.Client
@@ -51,23 +52,23 @@ type crowd struct {
 	limit  *limit.Limiter
 	queue  *queue.Queue[string]
 	began  time.Time
-	pushed int // names jobs
+	pushed int // the number of jobs so far, which names them
 
 	*tally
 }
 
-// tally has the replies of a round.
+// tally holds the results of a round.
 type tally struct {
 	acked, failed atomic.Int64
-	high          atomic.Int64 // the greatest number that INCR was acknowledged with
+	high          atomic.Int64 // the greatest acknowledged reply of INCR
 
-	mu        sync.Mutex // guards what follows
-	fault     int64      // when it began; 0: not yet
-	next      int64      // when the first write that began after it was acknowledged
-	last      int64      // when the last write was acknowledged
-	gap       int64      // the longest time between two of these since the fault began
+	mu        sync.Mutex // guards the fields below
+	fault     int64      // the start of the fault; 0: not yet
+	next      int64      // the first acknowledgement of a write that began after the fault
+	last      int64      // the last acknowledgement of a write
+	gap       int64      // the longest time between two acknowledgements since the fault began
 	lists     [journals]list
-	counts    []op // INCR, as operations that return a value
+	counts    []op // INCRs, as operations that return a value
 	registers [2][]op
 	stale     []string
 	grants    []spans.Span
@@ -76,24 +77,24 @@ type tally struct {
 	lines     []string // the history
 }
 
-// list is a list to which one client appends numbers.
+// list is a list to which one client appends consecutive numbers.
 type list struct{ next, acked []int64 }
 
-// held is a lock that was held.
+// held is one span for which a client held the lock.
 type held struct{ token, asked, from, to int64 }
 
 // job is a job of the queue.
 type job struct {
-	pushed int64 // when Push was acknowledged; 0: it was not
-	acked  int64 // when Ack was
+	pushed int64 // time of the acknowledgement of Push; 0: none
+	acked  int64 // time of the acknowledgement of Ack; 0: none
 	done   int
-	again  int // deliveries that began after that
+	again  int // deliveries that began after acked
 }
 
-// now is the time since the clients began, in ns.
+// now returns the time since the clients began, in ns.
 func (c *crowd) now() int64 { return int64(time.Since(c.began)) }
 
-// ack notes a write that was acknowledged.
+// ack records an acknowledged write that began at from.
 func (c *crowd) ack(from int64) {
 	c.acked.Add(1)
 	c.mu.Lock()
@@ -108,7 +109,7 @@ func (c *crowd) ack(from int64) {
 	c.last = at
 }
 
-// note writes a line of the history, which is kept for a round that fails.
+// note adds a line to the history, which is saved if the round fails.
 func (c *crowd) note(from int64, format string, args ...any) {
 	at := c.now()
 	c.mu.Lock()
@@ -116,7 +117,7 @@ func (c *crowd) note(from int64, format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf("%12.6f %12.6f  %s", float64(from)/1e9, float64(at)/1e9, fmt.Sprintf(format, args...)))
 }
 
-// rest counts an error, and waits a little.
+// rest counts an error and waits briefly.
 func (c *crowd) rest(ctx context.Context) {
 	c.failed.Add(1)
 	wait(ctx, 10*time.Millisecond)
@@ -131,7 +132,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// assemble makes the clients. connect returns a new one each time; conn is that of the toolkit.
+// assemble returns the clients. connect returns a new client at each call; conn is the toolkit's connection.
 func assemble(t *testing.T, write writes, connect func() *redis.Client, conn *ebb.Conn) *crowd {
 	t.Helper()
 	c := &crowd{write: write, conn: conn, began: time.Now()}
@@ -148,7 +149,7 @@ func assemble(t *testing.T, write writes, connect func() *redis.Client, conn *eb
 	return c
 }
 
-// run has all clients at work until ctx ends, with keys of the round's own. The lock and the limiter are the same in all rounds.
+// run lets all clients work until ctx ends, on keys of the round. All rounds share the lock and the limiter.
 func (c *crowd) run(ctx context.Context, round int, rnd *rand.Rand) (stopped func()) {
 	holds, grants := []held(nil), []spans.Span(nil)
 	if c.tally != nil {
@@ -175,7 +176,7 @@ func (c *crowd) run(ctx context.Context, round int, rnd *rand.Rand) (stopped fun
 
 func name(round int, what string, i int) string { return fmt.Sprintf("r%d:%s%d", round, what, i) }
 
-// journal appends numbers to a list of its own, and counts in a key that all share.
+// journal appends numbers to its own list, and increments a counter that all journals share.
 func (c *crowd) journal(ctx context.Context, i, round int) {
 	l := &c.lists[i]
 	for n := int64(1); ctx.Err() == nil; n++ {
@@ -201,7 +202,7 @@ func (c *crowd) journal(ctx context.Context, i, round int) {
 	}
 }
 
-// counted notes a number that INCR has returned.
+// counted records a reply of INCR.
 func (c *crowd) counted(n, from int64) {
 	to := c.now()
 	c.mu.Lock()
@@ -215,7 +216,7 @@ func (c *crowd) counted(n, from int64) {
 	}
 }
 
-// read reads the counter: it never is below what was acknowledged before the read began.
+// read reads the counter, and checks that it is not below the replies acknowledged before the read began.
 func (c *crowd) read(ctx context.Context, round int) {
 	for ctx.Err() == nil {
 		before, from := c.high.Load(), c.now()
@@ -233,7 +234,7 @@ func (c *crowd) read(ctx context.Context, round int) {
 	}
 }
 
-// register reads and writes two registers that it shares with others.
+// register reads and writes two registers that all writers share.
 func (c *crowd) register(ctx context.Context, i, round int, rnd *rand.Rand) {
 	for n := int64(1); ctx.Err() == nil; n++ {
 		r := rnd.IntN(len(c.registers))
@@ -279,7 +280,7 @@ func (c *crowd) hold(ctx context.Context) {
 		wait(lease.Context(), work)
 		to := c.now()
 		if lease.Context().Err() != nil || time.Duration(to-from) > work+promptly {
-			to = from // when it was lost is not known to us, or we were not woken to be told
+			to = from // the client does not know when it lost the lock
 		}
 		c.note(asked, "the lock is held with token %d from %d to %d", lease.Token(), from, to)
 		c.mu.Lock()
@@ -293,7 +294,7 @@ func (c *crowd) hold(ctx context.Context) {
 	}
 }
 
-// take asks the limiter.
+// take takes from the limiter.
 func (c *crowd) take(ctx context.Context) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, callTime)
@@ -333,7 +334,7 @@ func (c *crowd) push(ctx context.Context, round int) {
 	}
 }
 
-// job returns a job. mu is held.
+// job returns the job with an id. mu is held.
 func (c *crowd) job(id string) *job {
 	j := c.jobs[id]
 	if j == nil {
@@ -343,7 +344,7 @@ func (c *crowd) job(id string) *job {
 	return j
 }
 
-// work does jobs.
+// work does jobs until ctx ends.
 func (c *crowd) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, time.Second)
@@ -382,16 +383,16 @@ func (c *crowd) do(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// verdict is the number of violations of each kind.
+// verdict has the number of violations of each kind.
 type verdict struct{ lost, twice, stale, holders, tokens, limits, jobs int }
 
-// count adds the numbers of another verdict.
+// count adds another verdict.
 func (v *verdict) count(o verdict) {
 	v.lost, v.twice, v.stale, v.holders = v.lost+o.lost, v.twice+o.twice, v.stale+o.stale, v.holders+o.holders
 	v.tokens, v.limits, v.jobs = v.tokens+o.tokens, v.limits+o.limits, v.jobs+o.jobs
 }
 
-// judge compares what a group has with what it has acknowledged in a round. say is called for each violation.
+// judge compares the data of a group with the acknowledgements of a round, and calls say for each violation.
 func (c *crowd) judge(ctx context.Context, round int, client *redis.Client, say func(format string, args ...any)) (v verdict, err error) {
 	for i := range c.lists {
 		l := &c.lists[i]
@@ -434,8 +435,8 @@ func (c *crowd) judge(ctx context.Context, round int, client *redis.Client, say 
 	return v, err
 }
 
-// compare returns the numbers that were acknowledged and are not there in order, and those that are there twice. A number whose outcome
-// was not certain may be anywhere.
+// compare returns the acknowledged numbers that are missing or out of order, and those that occur twice. A number
+// whose outcome is uncertain may be anywhere.
 func (l *list) compare(there []string) (lost, twice []int64) {
 	at := map[int64]int{}
 	for i, s := range there {
@@ -458,7 +459,8 @@ func (l *list) compare(there []string) (lost, twice []int64) {
 	return lost, twice
 }
 
-// countedTwice looks at the numbers that INCR has returned: each once, and greater than those that were returned before it began.
+// countedTwice checks the replies of INCR: each occurs once, and is greater than all replies returned before it
+// began.
 func (c *crowd) countedTwice(say func(string, ...any)) (n int) {
 	seen := map[int64]bool{}
 	for _, o := range c.counts {
@@ -483,7 +485,7 @@ func (c *crowd) countedTwice(say func(string, ...any)) (n int) {
 	return n
 }
 
-// holders looks at the lock: one holder at a time, and tokens that grow.
+// holders checks the lock: it has one holder at a time, and its tokens grow.
 func (c *crowd) holders(say func(string, ...any)) (two, tokens int) {
 	slices.SortFunc(c.holds, func(a, b held) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(c.holds); i++ {
@@ -497,13 +499,14 @@ func (c *crowd) holders(say func(string, ...any)) (two, tokens int) {
 			tokens++
 		}
 	}
-	if n := len(c.holds); n > 0 { // what was judged is not judged again
+	if n := len(c.holds); n > 0 { // each hold is judged once
 		c.holds = c.holds[n-1:]
 	}
 	return two, tokens
 }
 
-// drain does the jobs that are left, and returns how many are lost, or were delivered after they had been acknowledged.
+// drain does the remaining jobs. It returns the number of jobs that were lost, or delivered after they were
+// acknowledged.
 func (c *crowd) drain(ctx context.Context, say func(string, ...any)) (bad int, err error) {
 	for {
 		info, err := c.queue.Info(ctx)
@@ -514,7 +517,7 @@ func (c *crowd) drain(ctx context.Context, say func(string, ...any)) (bad int, e
 			break
 		}
 		call, cancel := context.WithTimeout(ctx, callTime)
-		_, _ = c.do(call) // an error delays it
+		_, _ = c.do(call) // an error only delays the job
 		cancel()
 	}
 	for id, j := range c.jobs {
@@ -530,7 +533,7 @@ func (c *crowd) drain(ctx context.Context, say func(string, ...any)) (bad int, e
 	return bad, nil
 }
 
-// save writes the history and the logs of the nodes into a folder.
+// save writes the history and the nodes' logs into a folder.
 func (c *crowd) save(t *testing.T, into string, round int, logs []string) {
 	dir := filepath.Join(into, strings.NewReplacer("/", "-", " ", "-", ",", "").Replace(t.Name())+"-round"+strconv.Itoa(round+1))
 	err := os.MkdirAll(dir, 0o755)

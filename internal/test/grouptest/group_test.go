@@ -27,7 +27,7 @@ import (
 var rounds = flag.Int("group.rounds", 2, "the number of rounds of each group")
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{}) // clients of killed servers complain
+	redis.SetLogger(quiet{}) // clients of killed servers log errors
 	log.SetOutput(io.Discard)
 	os.Exit(m.Run())
 }
@@ -39,11 +39,11 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // group is a group of real processes.
 type group struct {
 	*testing.T
-	nodes     []*realserver.Process // with data
-	witness   *realserver.Process   // nil: there is none
+	nodes     []*realserver.Process // nodes with data
+	witness   *realserver.Process   // nil: none
 	peers     []string              // addresses of the group's ports, one for each node
-	sentinels []string              // the same of Sentinel's protocol
-	client    *redis.Client         // of the master, wherever it is
+	sentinels []string              // addresses of Sentinel's protocol, one for each node
+	client    *redis.Client         // follows the master
 }
 
 const groupTimeout = time.Second
@@ -54,7 +54,7 @@ func start(t *testing.T, servers int, args ...string) *group {
 	return startWith(t, servers, nil, args...)
 }
 
-// startWith is start with a function that is called for each node before it starts.
+// startWith starts a group, and calls prepare for each node before it starts.
 func startWith(t *testing.T, servers int, prepare func(i int, p *realserver.Process), args ...string) *group {
 	t.Helper()
 	g := newGroup(t, servers)
@@ -108,14 +108,14 @@ func (g *group) all() []*realserver.Process {
 	return append(g.nodes[:len(g.nodes):len(g.nodes)], g.witness)
 }
 
-// connect returns a client that finds the master by Sentinel's protocol, and tries nothing twice. As the protocol wants, it asks each new
-// connection for the role: a server that was the master a moment ago would answer reads as a replica.
+// connect returns a client that finds the master by Sentinel's protocol and does not retry. As the protocol requires,
+// it asks each new connection for its role: a server that was just replaced would answer reads as a replica.
 func (g *group) connect() *redis.Client {
 	return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "ebb", SentinelAddrs: g.sentinels, MaxRetries: -1,
 		DialTimeout: groupTimeout, ReadTimeout: 8 * time.Second, ContextTimeoutEnabled: true,
 		OnConnect: func(ctx context.Context, c *redis.Conn) error {
 			role, err := c.Do(ctx, "ROLE").Slice()
-			if err == nil && (len(role) == 0 || role[0] == "slave") { // it is "sentinel" on the connections by which it looks for the master
+			if err == nil && (len(role) == 0 || role[0] == "slave") { // connections to sentinel-port report "sentinel"
 				err = errReplica
 			}
 			return err
@@ -124,7 +124,7 @@ func (g *group) connect() *redis.Client {
 
 var errReplica = errors.New("the server is not the master")
 
-// eventually is tier.Eventually, and shows what the nodes have said if it was in vain.
+// eventually calls tier.Eventually, and shows the logs of the nodes if it fails.
 func (g *group) eventually(what string, yes func() bool) {
 	g.Helper()
 	defer func() {
@@ -137,7 +137,7 @@ func (g *group) eventually(what string, yes func() bool) {
 	tier.Eventually(g, what, yes)
 }
 
-// wants fails the test unless each server has a value under the key k.
+// wants fails the test unless each server has the value under the key k.
 func (g *group) wants(value string) {
 	g.Helper()
 	for _, p := range g.nodes {
@@ -149,7 +149,7 @@ func (g *group) wants(value string) {
 	}
 }
 
-// master returns the node that a Sentinel client is told, or nil.
+// master returns the node that Sentinel clients get as the master, or nil.
 func (g *group) master() *realserver.Process {
 	for _, addr := range g.sentinels {
 		s := redis.NewSentinelClient(&redis.Options{Addr: addr, MaxRetries: -1})
@@ -167,15 +167,15 @@ func (g *group) master() *realserver.Process {
 	return nil
 }
 
-// info returns the lines of INFO replication of a node.
+// info returns the lines of a node's INFO replication.
 func (g *group) info(p *realserver.Process) map[string]string { return g.section(p, "replication") }
 
-// section returns a section of INFO.
+// section returns the lines of a section of a node's INFO.
 func (g *group) section(p *realserver.Process, name string) map[string]string {
 	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
 	defer c.Close()
 	lines := map[string]string{}
-	text, _ := c.Info(g.Context(), name).Result() // of a node that is gone there is none
+	text, _ := c.Info(g.Context(), name).Result() // a stopped node has no INFO
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		lines[name] = value
@@ -183,7 +183,7 @@ func (g *group) section(p *realserver.Process, name string) map[string]string {
 	return lines
 }
 
-// settled waits until the master leads and a number of nodes are in sync, and returns the master.
+// settled waits until the master leads and inSync nodes are in sync, and returns the master.
 func (g *group) settled(inSync int) (master *realserver.Process) {
 	g.Helper()
 	g.eventually(fmt.Sprintf("a master leads, and %d nodes are in sync", inSync), func() bool {
@@ -198,7 +198,7 @@ func (g *group) settled(inSync int) (master *realserver.Process) {
 	return master
 }
 
-// leaderBut waits until a node other than a master leads, and returns it.
+// leaderBut waits until some node other than master leads, and returns it.
 func (g *group) leaderBut(master *realserver.Process) (next *realserver.Process) {
 	g.Helper()
 	g.eventually("another node leads", func() bool {
@@ -212,7 +212,7 @@ func (g *group) leaderBut(master *realserver.Process) (next *realserver.Process)
 	return next
 }
 
-// must fails the test at an error.
+// must fails the test if a call returns an error.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -241,7 +241,7 @@ func TestThreeServersFoundAGroupAndReplaceAKilledMaster(t *testing.T) {
 		if err := c.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err == nil || !strings.Contains(err.Error(), refusal) {
 			t.Errorf("REPLICAOF on a member: %v", err)
 		}
-		if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" { // it is acknowledged, so all in sync have it
+		if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" { // the write is acknowledged, so all nodes in sync have it
 			t.Errorf("a replica has %q", got)
 		}
 		_ = c.Close()
@@ -293,7 +293,7 @@ func TestSentinelFailoverHandsTheGroupOver(t *testing.T) {
 	first := g.settled(3)
 	ctx := t.Context()
 	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
-	for i, p := range g.nodes { // users of the server are users of its sentinel-port
+	for i, p := range g.nodes { // users of a server are users of its sentinel-port
 		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
 		must[string](t)(c.Do(ctx, "ACL", "SETUSER", "reader", "on", ">r", "+@read").Text())
 		_ = c.Close()
@@ -303,7 +303,7 @@ func TestSentinelFailoverHandsTheGroupOver(t *testing.T) {
 		}
 		_ = s.Close()
 	}
-	for _, addr := range g.sentinels { // a node that is not the master proposes it, the master hands over
+	for _, addr := range g.sentinels { // a node that is not the master proposes the Promote, the master hands over
 		s := redis.NewSentinelClient(&redis.Options{Addr: addr})
 		must[string](t)(s.Failover(ctx, "ebb").Result())
 		_ = s.Close()
@@ -342,12 +342,12 @@ func TestAMasterWithoutItsMajorityAcknowledgesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The two have lost their memory: the only one that has all is the master, which goes on.
+	// Both members have lost their memory. Only the master has all data, and stays the master.
 	if now := g.settled(3); now != master {
 		t.Error("a node without the data is the master")
 	}
 	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" && got != "alone" {
-		t.Errorf("it has %q", got)
+		t.Errorf("the server has %q", got)
 	}
 	must[string](t)(g.client.Set(ctx, "k", "together", 0).Result())
 }
@@ -366,7 +366,7 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 			defer p.Resume(t)
 		}
 	}
-	// No member gets the end of it: that does not fit into the sockets' buffers.
+	// No member receives the whole command: it does not fit into the sockets' buffers.
 	if err := c.Set(ctx, "k", strings.Repeat("lost", 8<<20), 0).Err(); err == nil {
 		t.Fatal("a write that no member has is acknowledged")
 	}
@@ -384,7 +384,7 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 	g.wants("v")
 }
 
-// A client that asked for the master once, and has been idle since, must not read what the next master has replaced.
+// An idle client that found the master earlier must not read values that the next master has replaced.
 func TestAMasterThatWasReplacedAnswersNoOldReads(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
@@ -400,10 +400,10 @@ func TestAMasterThatWasReplacedAnswersNoOldReads(t *testing.T) {
 	for {
 		got, err := idle.Get(ctx, "k").Result()
 		if err != nil {
-			break // it was replaced
+			break // the master was replaced
 		}
 		if got != "new" {
-			t.Fatalf("it answers %q, and %q is acknowledged", got, "new")
+			t.Fatalf("the server answers %q, and %q is acknowledged", got, "new")
 		}
 	}
 	g.settled(3)
@@ -431,7 +431,7 @@ func TestANewNameOfTheStreamEndsNoGroup(t *testing.T) {
 	}
 	must[string](t)(g.client.Set(ctx, "k", "w", 0).Result())
 	for _, p := range g.nodes {
-		if p != master { // each link is made again
+		if p != master { // each link was closed and connects again
 			r := redis.NewClient(&redis.Options{Addr: p.Addr()})
 			_ = r.Do(ctx, "CLIENT", "KILL", "TYPE", "master").Err()
 			_ = r.Close()
@@ -445,7 +445,8 @@ func TestANewNameOfTheStreamEndsNoGroup(t *testing.T) {
 	}
 }
 
-// All nodes are down at once: those at level disk have proved that they lost nothing, and one of them goes on.
+// All nodes are killed at once. Those at level disk prove that they have lost nothing, and one of them becomes the
+// master.
 func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "yes", "--appendfsync", "always", "--sync-level", "disk", "--min-sync-replicas", "1")
@@ -467,7 +468,7 @@ func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
 			t.Errorf("the master is incarnation %s, want 1: it has lost nothing", got)
 		}
 		if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != want {
-			t.Errorf("it has %q, want %q", got, want)
+			t.Errorf("the server has %q, want %q", got, want)
 		}
 	}
 	c := redis.NewClient(&redis.Options{Addr: g.nodes[0].Addr()})
@@ -483,7 +484,7 @@ func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
 	}
 }
 
-// All members in sync have lost their memory: none is promoted until an operator accepts that.
+// All members in sync have lost their memory, so none is promoted until an operator accepts the loss.
 func TestAGroupWithoutANodeInSyncGoesOnWhenAnOperatorAcceptsTheLoss(t *testing.T) {
 	t.Parallel()
 	g := start(t, 2, "--appendonly", "yes")
@@ -515,7 +516,7 @@ func TestAGroupWithoutANodeInSyncGoesOnWhenAnOperatorAcceptsTheLoss(t *testing.T
 		t.Errorf("%s leads, and counts %q losses", master.Addr(), g.info(master)["group_accepted_losses"])
 	}
 	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" {
-		t.Errorf("it has %q", got)
+		t.Errorf("the server has %q", got)
 	}
 	err := witness.Do(ctx, "SENTINEL", "RECOVER", "ebb", host, port, "ACCEPT-LOSS").Err()
 	if err == nil || !strings.Contains(err.Error(), "is in sync") {
@@ -608,7 +609,7 @@ func TestAnOperatorPromotesANodeSetsKAndRemovesANode(t *testing.T) {
 	})
 }
 
-// Nothing is refused but for the moment of the exchange, and the group need not wait until the master is silent.
+// Commands fail only during the exchange itself, and the group does not wait until the master is silent.
 func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--group-timeout", "5000")
@@ -637,7 +638,7 @@ func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: second.Addr(), MaxRetries: -1})
 	defer c.Close()
 	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
-		t.Errorf("it has %q", got)
+		t.Errorf("the server has %q", got)
 	}
 }
 
@@ -708,11 +709,11 @@ func TestTheNodesOfAGroupSpeakTLS(t *testing.T) {
 	c = redis.NewClient(&redis.Options{Addr: leads(first, "2").Addr()})
 	defer c.Close()
 	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
-		t.Errorf("it has %q", got)
+		t.Errorf("the server has %q", got)
 	}
 }
 
-// A member that acknowledges what is in its memory alone would count for one that has it on disk.
+// A member that acknowledges writes in memory would count as one that has synced them.
 func TestAMemberInMemoryDoesNotJoinAGroupOnDisk(t *testing.T) {
 	t.Parallel()
 	g := startWith(t, 2, func(i int, p *realserver.Process) {
@@ -729,7 +730,7 @@ func TestAMemberInMemoryDoesNotJoinAGroupOnDisk(t *testing.T) {
 	said := func(p *realserver.Process) string { return string(must[[]byte](t)(os.ReadFile(p.Log()))) }
 	const both = "node 2 has sync-level memory and sync-lease 500ms, which is less than its master's sync-level disk"
 	g.eventually("both sides say why", func() bool {
-		return strings.Contains(said(master), "a member has other directives than this master") && strings.Contains(said(g.nodes[1]), both)
+		return strings.Contains(said(master), "a member's directives differ from this master's") && strings.Contains(said(g.nodes[1]), both)
 	})
 	if got := g.info(master)["group_in_sync"]; got != "1" {
 		t.Errorf("%s nodes are in sync", got)
@@ -740,18 +741,19 @@ func TestAMemberInMemoryDoesNotJoinAGroupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.settled(2)
-	if n := strings.Count(said(master), "a member has other directives than this master"); n != 1 {
+	if n := strings.Count(said(master), "a member's directives differ from this master's"); n != 1 {
 		t.Errorf("the master has said so %d times", n)
 	}
 }
 
-// stat returns a number of INFO stats of a node.
+// stat returns a number of a node's INFO stats.
 func (g *group) stat(p *realserver.Process, name string) int {
 	g.Helper()
 	return must[int](g.T)(strconv.Atoi(g.section(p, "stats")[name]))
 }
 
-// A master that is stopped for a while, and has written nothing that the others lack, has added nothing to its stream when it comes back.
+// A master that was stopped for a while without a write that the others lack has added nothing to its stream, and
+// gets only the rest.
 func TestAMasterThatWasCutOffGetsWhatItLacksAlone(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--repl-ping-replica-period", "1")
@@ -765,7 +767,7 @@ func TestAMasterThatWasCutOffGetsWhatItLacksAlone(t *testing.T) {
 		}
 		master.Pause(t)
 		next := g.leaderBut(master)
-		c := redis.NewClient(&redis.Options{Addr: next.Addr()}) // g.client may have a connection to the other one, which would execute this
+		c := redis.NewClient(&redis.Options{Addr: next.Addr()}) // g.client may have a connection to the other node, which would run this
 		must[string](t)(c.Set(t.Context(), "k", want+" again", 0).Result())
 		_ = c.Close()
 		master.Resume(t)
@@ -779,7 +781,7 @@ func TestAMasterThatWasCutOffGetsWhatItLacksAlone(t *testing.T) {
 	}
 }
 
-// Without a leader of the directory a hand-over would only make the master refuse everything.
+// Without a leader of the directory, a hand-over would only make the master refuse writes.
 func TestAMasterWithoutALeaderHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no")
@@ -813,13 +815,13 @@ func TestAMasterWithoutALeaderHandsNothingOver(t *testing.T) {
 	g.settled(3)
 }
 
-// A hand-over goes on to the node that it began with.
+// A hand-over continues with the node that it began with.
 func TestAMasterThatHandsItsGroupOverPromotesNoOtherNode(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--sync-lag", "60000", "--sync-timeout", "60000")
 	master := g.settled(3)
 	leader := g.info(master)["group_leader"]
-	var next, other *realserver.Process // the next one stops for a while, and the leader does not
+	var next, other *realserver.Process // the next master stops for a while, the leader does not
 	for _, p := range g.nodes {
 		switch {
 		case p == master:
@@ -835,7 +837,7 @@ func TestAMasterThatHandsItsGroupOverPromotesNoOtherNode(t *testing.T) {
 	next.Pause(t)
 	end := g.info(master)["master_repl_offset"]
 	var written sync.WaitGroup
-	written.Go(func() { _ = c.Set(t.Context(), "k", "v", 0).Err() }) // waits for the node that is to be the master
+	written.Go(func() { _ = c.Set(t.Context(), "k", "v", 0).Err() }) // waits for the node that becomes the master
 	g.eventually("the node lacks something", func() bool { return g.info(master)["master_repl_offset"] != end })
 	promote := func(node string) error { return c.Do(t.Context(), "GROUP", "PROMOTE", node).Err() }
 	if err := promote(nodes[0]); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// longestGap returns the longest time between two acknowledged writes of a client while something happens.
+// longestGap returns the longest time between two acknowledged writes while happens runs.
 func (g *group) longestGap(happens func()) (gap time.Duration) {
 	g.Helper()
 	ctx, cancel := context.WithCancel(g.Context())
@@ -32,7 +32,7 @@ func (g *group) longestGap(happens func()) (gap time.Duration) {
 	})
 	<-acked
 	happens()
-	for range 3 { // one may have been acknowledged before the end of what happens
+	for range 3 { // the first one may have been acknowledged before happens ended
 		<-acked
 	}
 	cancel()
@@ -40,8 +40,8 @@ func (g *group) longestGap(happens func()) (gap time.Duration) {
 	return gap
 }
 
-// A server that stops cleanly is not waited for until it has been silent for sync-lag: neither a member, nor the master, which is a
-// member after it has handed the group over.
+// When a server stops cleanly, writes do not wait until it has been silent for sync-lag. That holds for a member, and
+// for the master, which is a member after it has handed the group over.
 func TestWritesDoNotWaitForAServerThatStops(t *testing.T) {
 	t.Parallel()
 	const lag = 20 * time.Second

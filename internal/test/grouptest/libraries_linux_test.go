@@ -24,16 +24,16 @@ var (
 	ioredis   = flag.String("group.ioredis", "", "a folder with node_modules/ioredis; empty: it takes no part")
 )
 
-// library is a library of clients in Sentinel mode, with its authors' defaults, that writes all the time.
+// library is a client library in Sentinel mode, with its default settings, that writes all the time.
 type library struct {
 	name string
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	errs int
 	kill time.Time
-	next time.Time // when a write was acknowledged that began after the kill; zero: not yet
+	next time.Time // the first acknowledgement of a write that began after the kill; zero: none yet
 }
 
-// wrote notes the outcome of a write.
+// wrote records the outcome of a write.
 func (l *library) wrote(began time.Time, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *library) writes() bool {
 	return !l.next.IsZero()
 }
 
-// python and node write, and print for each write how long it took, in seconds, and "ok" or an error.
+// python and node are programs that write, and print for each write its duration in seconds and "ok" or an error.
 const python = `
 import redis.sentinel, sys, time
 at = [a.rsplit(":", 1) for a in sys.argv[1].split(",")]
@@ -83,7 +83,7 @@ r.on("error", () => {});
 })();
 `
 
-// program runs a library in a program of its own.
+// program runs a library as a separate program.
 func (l *library) program(ctx context.Context, running *sync.WaitGroup, cmd *exec.Cmd) error {
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -99,12 +99,12 @@ func (l *library) program(ctx context.Context, running *sync.WaitGroup, cmd *exe
 			_, _ = fmt.Sscan(took, &seconds)
 			l.wrote(time.Now().Add(-time.Duration(seconds*float64(time.Second))), what != "ok")
 		}
-		_ = cmd.Wait() // ctx has killed it
+		_ = cmd.Wait() // killed by ctx
 	})
 	return nil
 }
 
-// loop writes in this process.
+// loop runs a library in this process.
 func (l *library) loop(ctx context.Context, running *sync.WaitGroup, set func(context.Context) error) {
 	running.Go(func() {
 		for ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (l *library) loop(ctx context.Context, running *sync.WaitGroup, set func(co
 	})
 }
 
-// libraries has all libraries write until ctx ends, and returns them.
+// libraries starts all libraries, which write until ctx ends, and returns them.
 func (g *group) libraries(ctx context.Context, running *sync.WaitGroup) (all []*library) {
 	add := func(name string) *library {
 		all = append(all, &library{name: name})
@@ -150,7 +150,8 @@ func (g *group) libraries(ctx context.Context, running *sync.WaitGroup) (all []*
 	return all
 }
 
-// TestClientLibrariesFollowTheMaster kills the master under libraries of clients, and waits until each writes again.
+// TestClientLibrariesFollowTheMaster kills the master while client libraries write, and waits until each one writes
+// again.
 func TestClientLibrariesFollowTheMaster(t *testing.T) {
 	t.Parallel()
 	realserver.Program(t, "python3")
@@ -169,7 +170,7 @@ func TestClientLibrariesFollowTheMaster(t *testing.T) {
 			l.next, l.kill = time.Time{}, time.Now()
 			l.mu.Unlock()
 		}
-		if round > 0 { // the first round waits until all write
+		if round > 0 { // the first round only waits until all libraries write
 			master.Kill()
 		}
 		for _, l := range all {

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network connects the nodes and the clients, and can be cut. Each node runs in a network namespace of its own, the
-// loopback of which has a relay at the port of each other node. A relay passes bytes on, in each direction while that is not cut:
+// network connects the nodes and the clients, and can be cut. Each node runs in its own network namespace. Its
+// loopback has a relay for each port of each other node. A relay forwards bytes in each direction that is not cut:
 //
-//	node 1 ─▶ 127.0.0.1:B in its namespace ─ relay ─▶ 127.0.0.1:B in that of node 2, where node 2 listens
+//	node 1 ─▶ 127.0.0.1:B in its namespace ─ relay ─▶ 127.0.0.1:B in node 2's namespace, where node 2 listens
 //
-// A cut holds bytes back, as a network does whose packets get lost: they arrive when the cut has ended, unless the connection has been
-// closed by then. A connection that is dialled meanwhile is made when both directions are open.
+// A cut holds bytes back, as a network does that loses packets. They arrive when the cut ends, unless the connection
+// was closed before. A connection that is dialled during a cut is established when both directions are open.
 type network struct {
-	spaces []*os.File // namespaces: of the clients, which is the test's own, and of node i at i
+	spaces []*os.File // namespaces: index 0 is the test's own, with the clients; index i is that of node i
 	done   sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ports map[int]place
-	cuts  map[path]chan struct{} // closed when the cut has ended
+	cuts  map[path]chan struct{} // each channel is closed when its cut ends
 	open  map[net.Conn]struct{}
 }
 
-// clients is the number of the clients' side; nodes count from 1.
+// clients is the index of the clients' side; nodes count from 1.
 const clients = 0
 
 // line is the purpose of a port.
@@ -47,19 +47,20 @@ const (
 
 var lines = []line{data, peers, sentinel}
 
-// place has the node of a port.
+// place is the node and the purpose of a port.
 type place struct {
 	node int
 	line line
 }
 
-// path is a direction between two sides. It leads from the one that sends the bytes, whichever has dialled.
+// path is a direction between two sides: from sends the bytes, whichever side has dialled.
 type path struct {
 	from, to int
 	line     line
 }
 
-// mayCut reports why this process can neither make network namespaces nor mount file systems; nil: it can.
+// mayCut returns the reason for which this process cannot create network namespaces or mount file systems; nil: it
+// can.
 func mayCut() error {
 	f, err := namespace()
 	if err == nil {
@@ -68,7 +69,7 @@ func mayCut() error {
 	return err
 }
 
-// namespace makes a network namespace whose loopback is up.
+// namespace creates a network namespace whose loopback interface is up.
 func namespace() (f *os.File, err error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -97,14 +98,15 @@ func namespace() (f *os.File, err error) {
 	return os.Open("/proc/thread-self/ns/net")
 }
 
-// back returns a locked thread to the namespace of the process. If that fails, the thread stays locked, and ends with its goroutine.
+// back returns a locked thread to the process's namespace. If that fails, the thread stays locked and ends with its
+// goroutine.
 func back(own *os.File) {
 	if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
 		runtime.UnlockOSThread()
 	}
 }
 
-// newNetwork returns a network for some nodes. The test's end closes it, after the nodes.
+// newNetwork returns a network for some nodes. The end of the test closes it, after the nodes.
 func newNetwork(t *testing.T, nodes int) *network {
 	t.Helper()
 	n := &network{ports: map[int]place{}, cuts: map[path]chan struct{}{}, open: map[net.Conn]struct{}{}}
@@ -130,7 +132,7 @@ func (n *network) close() {
 	}
 }
 
-// in calls f on a thread of a side's namespace. Sockets and processes that f makes stay in it.
+// in calls f on a thread in a side's namespace. Sockets and processes that f creates stay in it.
 func (n *network) in(side int, f func() error) error {
 	runtime.LockOSThread()
 	if err := unix.Setns(int(n.spaces[side].Fd()), unix.CLONE_NEWNET); err != nil {
@@ -141,7 +143,7 @@ func (n *network) in(side int, f func() error) error {
 	return f()
 }
 
-// add makes a port of a node reachable for all other sides.
+// add makes a port of a node reachable from all other sides.
 func (n *network) add(port int, at place) error {
 	for side := range n.spaces {
 		if side == at.node {
@@ -172,7 +174,7 @@ func (n *network) add(port int, at place) error {
 	return nil
 }
 
-// relay connects a connection that was accepted on one side with its port, until both directions have ended.
+// relay connects a connection accepted on one side to its port, until both directions have ended.
 func (n *network) relay(from int, at place, port int, dialled *net.TCPConn) {
 	forth, reply := path{from, at.node, at.line}, path{at.node, from, at.line}
 	if !n.keep(dialled) {
@@ -188,7 +190,7 @@ func (n *network) relay(from int, at place, port int, dialled *net.TCPConn) {
 		return err
 	})
 	if err != nil {
-		_ = dialled.SetLinger(0) // as if nothing listened
+		_ = dialled.SetLinger(0) // the dialler sees a refused connection
 		return
 	}
 	if !n.keep(there) {
@@ -201,7 +203,7 @@ func (n *network) relay(from int, at place, port int, dialled *net.TCPConn) {
 	both.Wait()
 }
 
-// keep notes a connection, unless the network is closed.
+// keep records a connection. It reports false if the network is closed.
 func (n *network) keep(c net.Conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +222,7 @@ func (n *network) drop(c net.Conn) {
 	_ = c.Close()
 }
 
-// passes waits until a path is not cut, and reports false if the network is closed before.
+// passes waits until a path is not cut. It reports false if the network is closed before.
 func (n *network) passes(p path) bool {
 	for {
 		n.mu.Lock()
@@ -237,12 +239,12 @@ func (n *network) passes(p path) bool {
 	}
 }
 
-// carry passes bytes on until their source ends. What ends one side ends the other one in the same way.
+// carry copies bytes until the source ends. An end or a reset of one side is passed to the other side.
 func (n *network) carry(p path, from, to *net.TCPConn) {
 	b := make([]byte, 64<<10)
 	for n.passes(p) {
 		size, err := from.Read(b)
-		if !n.passes(p) { // it was cut while this waited
+		if !n.passes(p) { // the path was cut while Read waited
 			return
 		}
 		if _, failed := to.Write(b[:size]); failed != nil {

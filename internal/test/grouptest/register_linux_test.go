@@ -8,27 +8,27 @@ import (
 	"testing"
 )
 
-// op is an operation on a register. Each write has a value of its own; the register is 0 before the first one.
+// op is an operation on a register. Each write has a unique value; the register is 0 before the first write.
 type op struct {
 	write    bool
 	value    int64
-	from, to int64 // when it began, and when it was answered
+	from, to int64 // the time of the request and of the reply
 }
 
-// never is the end of a write whose outcome is not certain: it may take effect at any time after it began.
+// never is the end of a write whose outcome is uncertain: it may take effect at any time after it began.
 const never = math.MaxInt64
 
-// zone has the operations of one value: the write, and the reads that returned it. A register that had the value from first to last
-// can explain all of them if first < last; otherwise any instant between last and first does.
+// zone holds the operations with one value: its write, and the reads that returned it. If first < last, the register
+// had the value from first to last; otherwise a single instant between last and first explains all of them.
 type zone struct {
 	value       int64
-	first, last int64 // the earliest end and the latest beginning of one of them
-	written     int64 // when the write began
+	first, last int64 // the earliest end and the latest beginning of these operations
+	written     int64 // the beginning of the write
 }
 
-// against returns what keeps the history of a register from being linearizable, in words, and nothing if it is. It is the test of
-// Gibbons and Korach (Testing shared memories, 1997) for writes with different values: the spans in which the register must have had
-// two values do not overlap, and none holds all that is known of another value.
+// against returns the reasons, in words, for which the history of a register is not linearizable; none if it is. It
+// implements the test of Gibbons and Korach (Testing shared memories, 1997) for writes with unique values: the spans in
+// which the register must have had two values do not overlap, and no span contains the whole zone of a different value.
 func against(history []op) (all []string) {
 	zones := map[int64]*zone{0: {first: math.MinInt64, last: math.MinInt64, written: math.MinInt64}}
 	for _, o := range history {
@@ -52,7 +52,7 @@ func against(history []op) (all []string) {
 	var spans, points []*zone
 	for _, z := range zones {
 		switch {
-		case z.first == never && !read[z.value]: // it may never have taken effect
+		case z.first == never && !read[z.value]: // the write may never have taken effect
 		case z.first < z.last:
 			spans = append(spans, z)
 		default:

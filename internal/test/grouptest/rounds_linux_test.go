@@ -27,29 +27,29 @@ var (
 )
 
 const (
-	// perRound is the number of writes that are acknowledged before the fault, and again after it.
+	// perRound is the number of acknowledged writes before the fault, and again after it.
 	perRound = 300
-	// slow is the time without an acknowledgement from which a history is worth keeping.
+	// slow is the time without an acknowledgement above which the history is saved.
 	slow = 4 * time.Second
-	// diskSize is the size of the file system of a node. No node gets as much data.
+	// diskSize is the size of a node's file system, which is more than the data of any node.
 	diskSize = "256m"
 )
 
-// site is servers that keep the same data, and what the rounds have to know of them.
+// site is the servers that keep the same data, and the functions by which the rounds use them.
 type site struct {
 	*testing.T
-	net      *network // nil: the process may make none
+	net      *network // nil: the process may not create one
 	machines []machine
-	servers  int // machines with data; a witness is behind them
+	servers  int // machines with data; witnesses have higher indexes
 	write    writes
-	connect  func() *redis.Client      // a client that finds the master
-	url      string                    // the same for the toolkit
-	view     func(*ebb.Conn) *ebb.Conn // of the toolkit's connection; nil: the connection itself
-	master   func() int                // -1: none is known
-	settled  func() bool               // all are there, and in sync
+	connect  func() *redis.Client      // returns a client that finds the master
+	url      string                    // of the master, for the toolkit
+	view     func(*ebb.Conn) *ebb.Conn // wraps the toolkit's connection; nil: it is used as it is
+	master   func() int                // the index of the master; -1: unknown
+	settled  func() bool               // reports whether all servers run and are in sync
 }
 
-// machine has the processes of one machine, which end together.
+// machine is the processes of one machine, which are killed together.
 type machine []*realserver.Process
 
 func (m machine) kill() {
@@ -58,7 +58,7 @@ func (m machine) kill() {
 	}
 }
 
-// mode is a way in which a group runs.
+// mode is a configuration of a group.
 type mode struct {
 	name    string
 	servers int
@@ -66,7 +66,7 @@ type mode struct {
 	args    []string
 }
 
-// modes are the groups that meet faults. The first four run in the gate.
+// modes are the groups that the rounds use. The gate runs the first four.
 var modes = []mode{
 	{"3 nodes, in memory", 3, false, []string{"--appendonly", "no", "--min-sync-replicas", "1"}},
 	{"3 nodes, appendfsync everysec", 3, false, []string{"--appendonly", "yes", "--appendfsync", "everysec", "--min-sync-replicas", "1"}},
@@ -77,23 +77,23 @@ var modes = []mode{
 	{"2 nodes and a witness, on disk", 2, true, []string{"--appendonly", "yes", "--appendfsync", "always", "--sync-level", "disk"}},
 }
 
-// fault is a kind of trouble.
+// fault is a kind of fault.
 type fault struct {
 	kind  string
-	parts bool // it needs the network or the file systems of the test
-	both  bool // it takes two servers away
+	parts bool // it needs the test's network or file systems
+	both  bool // it stops two servers
 	begin func(f *field) (what string, heal func())
 }
 
-// field has the servers that a fault meets.
+// field is the servers that a fault affects.
 type field struct {
 	*site
 	rnd    *rand.Rand
 	master int
-	most   time.Duration // that it lasts
+	most   time.Duration // the longest duration of a fault
 }
 
-// lasts waits while a fault lasts, and returns for how long.
+// lasts waits for the duration of a fault, and returns it.
 func (f *field) lasts(least, most time.Duration) time.Duration {
 	d := least + draw.Below(f.rnd, most-least)
 	wait(f.Context(), d)
@@ -103,7 +103,7 @@ func (f *field) lasts(least, most time.Duration) time.Duration {
 // other returns a server that is not the master.
 func (f *field) other() int { return (f.master + 1 + f.rnd.IntN(f.servers-1)) % f.servers }
 
-// either returns the master, or another server.
+// either returns the master or another server at random.
 func (f *field) either() int {
 	if f.rnd.IntN(2) == 0 {
 		return f.master
@@ -111,7 +111,7 @@ func (f *field) either() int {
 	return f.other()
 }
 
-// called returns the role of a machine in words.
+// called returns the role of a machine, for the history.
 func (f *field) called(i int) string {
 	switch {
 	case i == f.master:
@@ -174,7 +174,7 @@ func (f *field) stops(i int) (string, func()) {
 	}
 }
 
-// between returns the paths between a machine and some others, in some directions: 1 from the machine, 2 to it, 3 both.
+// between returns the paths between a machine and others, in some directions: 1 from the machine, 2 to it, 3 both.
 func between(i int, others []int, directions int, on []line) (all []path) {
 	for _, o := range others {
 		for _, l := range on {
@@ -191,7 +191,7 @@ func between(i int, others []int, directions int, on []line) (all []path) {
 
 var arrows = []string{1: "from", 2: "to", 3: "from and to"}
 
-// cuts cuts a machine, of three times twice the master, from one other, or from all of them.
+// cuts cuts a machine, the master in two of three cases, from one other machine or from all.
 func (f *field) cuts(both bool) (string, func()) {
 	i := f.master
 	if f.rnd.IntN(3) == 0 {
@@ -224,7 +224,7 @@ func (f *field) cuts(both bool) (string, func()) {
 	return fmt.Sprintf("%s was cut %s %s, %d others, for %v", what, arrows[directions], f.called(i), len(others), away), heal
 }
 
-// cutsClients cuts the master from the clients, and sometimes from all.
+// cutsClients cuts the master from the clients, and sometimes from all others.
 func (f *field) cutsClients() (string, func()) {
 	others := []int{clients}
 	if f.rnd.IntN(2) == 0 {
@@ -240,7 +240,7 @@ func (f *field) cutsClients() (string, func()) {
 	return fmt.Sprintf("clients and %d nodes were cut %s the master, for %v", len(others)-1, arrows[directions], away), heal
 }
 
-// fills fills the file system of a server.
+// fills fills the file system of a server. It returns the server's role, and a function that frees the space.
 func (f *field) fills() (string, func()) {
 	i := f.either()
 	name := f.machines[i][0].Dir + "/filler"
@@ -248,7 +248,7 @@ func (f *field) fills() (string, func()) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for size := int64(0); ; { // what the server frees meanwhile is filled too
+	for size := int64(0); ; { // fills what the server frees meanwhile too
 		var s unix.Statfs_t
 		if err := unix.Fstatfs(file, &s); err != nil {
 			f.Fatal(err)
@@ -273,7 +273,8 @@ func (f *field) fills() (string, func()) {
 	}
 }
 
-// revive starts a program again that has ended, as the system would: redis-server ends when a replica cannot write its files.
+// revive restarts a program that has ended, as a supervisor would: redis-server ends when a replica cannot write its
+// files.
 func (f *field) revive(p *realserver.Process) {
 	select {
 	case <-p.Ended():
@@ -285,11 +286,11 @@ func (f *field) revive(p *realserver.Process) {
 	}
 }
 
-// plan is the rounds to play, and their results.
+// plan is the rounds to play and their results.
 type plan struct {
 	modes  []mode
 	faults []fault // in turn
-	rounds int     // of each mode
+	rounds int     // per mode
 	begin  func(*testing.T, mode, *network) *site
 	strict bool // each violation fails the test
 
@@ -300,12 +301,12 @@ type plan struct {
 type result struct {
 	kind, mode string
 	verdict
-	next      time.Duration // until the first acknowledgement of a write that began after the fault; -1: none came
+	next      time.Duration // from the fault to the first acknowledgement of a write that began after it; -1: none
 	gap       time.Duration // the longest time without an acknowledgement since the fault began
 	recovered bool
 }
 
-// TestNothingAcknowledgedIsLostInFaults has groups meet faults under load, again and again, and compares what they have with what they
+// TestNothingAcknowledgedIsLostInFaults exposes groups to faults under load, and compares their data with what they
 // have acknowledged.
 func TestNothingAcknowledgedIsLostInFaults(t *testing.T) {
 	many := modes
@@ -316,12 +317,12 @@ func TestNothingAcknowledgedIsLostInFaults(t *testing.T) {
 	p.play(t)
 }
 
-// chosen returns the faults of the flag.
+// chosen returns the faults that the flag selects.
 func chosen() []fault {
 	return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return *only != "" && f.kind != *only })
 }
 
-// short reports whether the plan is that of the gate.
+// short reports whether the gate runs the plan.
 func (p *plan) short() bool { return p.rounds <= 2 }
 
 // play plays all rounds.
@@ -354,7 +355,8 @@ func (p *plan) play(t *testing.T) {
 	}
 }
 
-// group plays rounds with one group, until all are played or the group does not recover, and returns the number of the next round.
+// group plays rounds with one group until all are played or the group does not recover. It returns the number of the
+// next round.
 func (p *plan) group(t *testing.T, m mode, rnd *rand.Rand, round, first int, parts bool) int {
 	var n *network
 	if parts {
@@ -385,20 +387,20 @@ func (p *plan) group(t *testing.T, m mode, rnd *rand.Rand, round, first int, par
 	return round
 }
 
-// choose returns the fault of a number, or the next one that fits.
+// choose returns the fault with a number, or the next one that suits the mode.
 func (p *plan) choose(m mode, number int, parts bool) fault {
 	for ; ; number++ {
 		f := p.faults[number%len(p.faults)]
 		switch {
 		case f.parts && !parts:
-		case f.both && m.servers == 2 && !m.disk: // no copy would be left
+		case f.both && m.servers == 2 && !m.disk: // no copy of the data would be left
 		default:
 			return f
 		}
 	}
 }
 
-// within waits for something for tier.Patience, and reports whether it came about.
+// within waits until yes returns true, for tier.Patience at most. It reports whether yes did.
 func within(t *testing.T, yes func() bool) bool {
 	for end := time.Now().Add(tier.Patience); time.Now().Before(end); wait(t.Context(), 10*time.Millisecond) {
 		if yes() {
@@ -408,7 +410,7 @@ func within(t *testing.T, yes func() bool) bool {
 	return false
 }
 
-// said returns the end of what the machines have said.
+// said returns the last lines of the machines' logs.
 func (s *site) said() string {
 	var b strings.Builder
 	for i, m := range s.machines {
@@ -419,7 +421,7 @@ func (s *site) said() string {
 	return b.String()
 }
 
-// round plays a round.
+// round plays one round.
 func (p *plan) round(s *site, c *crowd, rnd *rand.Rand, f fault, m mode, round int) result {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -490,7 +492,7 @@ func (p *plan) round(s *site, c *crowd, rnd *rand.Rand, f fault, m mode, round i
 	return x
 }
 
-// table has a line for each kind of fault, for each mode, and for all.
+// table returns the results, with a line for each kind of fault, for each mode, and for all rounds.
 func (p *plan) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-33s %6s %6s %6s %6s %6s %8s %7s %7s %6s %9s %8s %8s %8s %8s\n", "", "rounds", "bad", "lost", "twice", "stale",
@@ -545,7 +547,7 @@ func longest(all []time.Duration) time.Duration {
 	return slices.Max(append(all, 0)).Round(time.Millisecond)
 }
 
-// disk gives a process a file system of its own, which the test can fill.
+// disk mounts a file system for a process, which the test can fill.
 func disk(t *testing.T, p *realserver.Process) {
 	t.Helper()
 	if err := unix.Mount("ebb-test", p.Dir, "tmpfs", 0, "size="+diskSize); err != nil {
@@ -559,7 +561,7 @@ func disk(t *testing.T, p *realserver.Process) {
 	})
 }
 
-// settle has a process of a node run in the network n, with some ports.
+// settle makes a process of a node run in the network n, with some ports.
 func (n *network) settle(t *testing.T, node int, p *realserver.Process, ports map[int]line) {
 	t.Helper()
 	p.Within = func(start func() error) error { return n.in(node, start) }

@@ -20,8 +20,9 @@ import (
 
 var beside = flag.Bool("group.redis", false, "play the rounds with redis-server under redis-sentinel too, and count what is lost")
 
-// TestTheRoundsFindTheLossesOfRedis plays the rounds with servers that promise less: what the clients of a group look for is there to be
-// found. The master, which has nothing in files, is killed and back before its Sentinels miss it, and the others become as empty as it is.
+// TestTheRoundsFindTheLossesOfRedis plays rounds with servers that promise less, to show that the clients detect
+// losses. It kills the master, which has no files, and restarts it before its Sentinels notice. The replicas then
+// copy the empty master.
 func TestTheRoundsFindTheLossesOfRedis(t *testing.T) {
 	realserver.Program(t, realserver.Redis7)
 	realserver.Program(t, "redis-sentinel")
@@ -42,10 +43,10 @@ func TestTheRoundsFindTheLossesOfRedis(t *testing.T) {
 	}
 }
 
-// errAlone means that a write has reached the master alone.
+// errAlone means that a write has reached only the master.
 var errAlone = errors.New("WAIT 1 has counted no replica")
 
-// waiting writes to redis-server. The replies to WAIT are the acknowledgements.
+// waiting writes to redis-server. Each write is acknowledged by the reply to WAIT.
 func waiting(ctx context.Context, c *redis.Client, args ...any) (any, error) {
 	pipe := c.Pipeline()
 	v, n := pipe.Do(ctx, args...), pipe.Do(ctx, "WAIT", 1, 1000)
@@ -76,7 +77,8 @@ sentinel failover-timeout ebb 4000
 sentinel parallel-syncs ebb 2
 `
 
-// sentinelSite starts redis-server on some machines, with redis-sentinel beside each, and alone on the last one if their number is even.
+// sentinelSite starts redis-server on the machines, with a redis-sentinel beside each, and one alone on an extra
+// machine if their number is even.
 func sentinelSite(t *testing.T, m mode, n *network) *site {
 	g := &group{T: t}
 	s := &site{T: t, net: n, servers: m.servers, write: waiting, connect: g.connect}
@@ -123,7 +125,7 @@ func sentinelSite(t *testing.T, m mode, n *network) *site {
 	return s
 }
 
-// watched reports whether all sentinels see the same master, with all replicas, and each other.
+// watched reports whether all Sentinels see the same master, all replicas, and each other.
 func (g *group) watched(servers int) bool {
 	seen := map[string]bool{}
 	for _, addr := range g.sentinels {
