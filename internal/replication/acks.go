@@ -1,24 +1,25 @@
 package replication
 
-// Acks is told at once what replicas acknowledge; a group decides by it what is committed. The goroutines of the replicas call it. Its
-// methods must not block.
+// Acks receives the acknowledgements of replicas as they arrive. A group computes the committed offset from them. The
+// goroutines of the replicas call its methods, which must not block.
 type Acks interface {
-	// Acked takes an acknowledgement.
+	// Acked handles an acknowledgement.
 	Acked(a Ack)
-	// Left says that a replica has disconnected: what it has acknowledged says nothing of what it has when it comes back.
+	// Left reports that a replica has disconnected. Its acknowledgements do not count for its next connection.
 	Left(f *Replica)
 }
 
-// Ack is a replica's newest acknowledgement on its connection. It sends none before its resynchronisation is finished.
+// Ack is a replica's newest acknowledgement on its connection. A replica sends none before its resynchronisation is
+// complete.
 type Ack struct {
 	Replica *Replica
-	Term    uint64 // of the log (oplog.Holds.Term) when the connection became a replica's
-	Applied int64  // it has the stream in memory up to this offset
+	Term    uint64 // the log's term (oplog.Holds.Term) when the replica connected
+	Applied int64  // the replica has applied the stream up to this offset
 	Synced  int64  // its files hold the stream up to this offset
-	Group   string // what a member of a group says besides
+	Group   string // the acknowledgement of a member of a group; "" from other replicas
 }
 
-// TellAcks makes the Node tell a of acknowledgements. Call it before there are replicas.
+// TellAcks makes the Node pass acknowledgements to a. Call it before there are replicas.
 func (r *Node) TellAcks(a Acks) { r.acks.Store(&a) }
 
 func (r *Node) tellAcks(f *Replica, text string) {
@@ -33,17 +34,19 @@ func (r *Node) tellLeft(f *Replica) {
 	}
 }
 
-// AckTime is the time at which a replica acknowledges what it has. It also does so once a second, and when the master asks.
+// AckTime determines when a replica sends acknowledgements besides those that it sends once a second and when the
+// master asks.
 type AckTime int32
 
 const (
-	AckLater   AckTime = iota // at no other time
-	AckApplied                // at once what it has applied
-	AckSynced                 // at once what its files hold
+	AckLater   AckTime = iota // never
+	AckApplied                // as soon as it has applied a part of the stream
+	AckSynced                 // as soon as its files hold a part of the stream
 )
 
-// AckAtOnce sets when this server acknowledges as a replica. In a group its master waits for it.
+// AckAtOnce sets when this server, as a replica, sends acknowledgements. In a group the master's replies wait for
+// them.
 func (r *Node) AckAtOnce(when AckTime) { r.atOnce.Store(int32(when)) }
 
-// AcksAtOnce returns what AckAtOnce has set.
+// AcksAtOnce returns the value that AckAtOnce has set.
 func (r *Node) AcksAtOnce() AckTime { return AckTime(r.atOnce.Load()) }

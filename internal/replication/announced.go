@@ -14,13 +14,13 @@ import (
 type Announced struct {
 	port    int
 	ip      string
-	eof     bool          // capa eof: it takes snapshots without a length
-	psync2  bool          // capa psync2: it takes a new name of the stream with +CONTINUE
-	ebb     bool          // capa ebb: it has ebb's own commands
-	knows   oplog.Dialect // the commands that it has besides those of Redis 7.0; for clients without capa ebb
-	rdbOnly bool          // it wants a snapshot, and no stream
-	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
-	group   string        // what a member of a group says of itself; "": it is none
+	eof     bool          // capa eof: it accepts snapshots without a length
+	psync2  bool          // capa psync2: it accepts a new name of the stream in +CONTINUE
+	ebb     bool          // capa ebb: it supports ebb's own commands
+	knows   oplog.Dialect // the commands that it supports besides those of Redis 7.0; for clients without capa ebb
+	rdbOnly bool          // it wants a snapshot and no stream
+	data    bool          // rdb-filter-only: the snapshot has the functions and no data
+	group   string        // the greeting of a member of a group; "": the client is not a member
 }
 
 // validHost reports whether s can be an address or a host name: letters, digits and
@@ -35,8 +35,8 @@ func validHost(s string) bool {
 	return true
 }
 
-// Take takes one option of REPLCONF, in lower case, and its value. The text of an error is
-// the error reply without "ERR ".
+// Take handles one option of REPLCONF, in lower case, and its value. The text of an error is the error reply without
+// "ERR ".
 func (a *Announced) Take(option, value string) error {
 	switch option {
 	case "listening-port":
@@ -87,14 +87,14 @@ func (a *Announced) Take(option, value string) error {
 		a.group = value
 	case "getack":
 	case "ack", "fack":
-		return errors.New("REPLCONF ACK is what replicas say: send PSYNC first")
+		return errors.New("REPLCONF ACK is for replicas: send PSYNC first")
 	default:
 		return errors.New("Unrecognized REPLCONF option: " + option)
 	}
 	return nil
 }
 
-// maxGreeting is the number of bytes that a member of a group says of itself at most.
+// maxGreeting is the largest number of bytes of a greeting.
 const maxGreeting = 256
 
 func printable(s string) bool {
@@ -106,7 +106,7 @@ func printable(s string) bool {
 	return s != ""
 }
 
-// describeCapa returns what a replica can do, for the log.
+// describeCapa returns the capabilities of a replica, for the log.
 func (a *Announced) describeCapa() string {
 	var l []string
 	for name, on := range map[string]bool{"eof": a.eof, "psync2": a.psync2, "ebb": a.ebb} {

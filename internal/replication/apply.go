@@ -17,11 +17,10 @@ import (
 // log byte by byte. The transaction of a command appends its bytes, so that offset and data
 // change together.
 //
-// A command that this server cannot run as the master did (unknown, refused, or it panics)
-// ends the link. The follower never skips it, because data would differ from the master's
-// from there on. The log and INFO name the command, and its bytes are in no stream of this
-// server. The server gives up the stream's name, so that the next link asks for all data.
-// Such links follow one another at growing intervals.
+// A command that this server cannot run as the master did (it is unknown, is refused, or panics) ends the link. The
+// follower never skips it, because the data would differ from the master's from there on. The log and INFO name the
+// command, and its bytes are in no stream of this server. The server gives up the stream's name, so the next link
+// asks for all data. Such links follow one another at growing intervals.
 type follower struct {
 	l      *link
 	r      *Node
@@ -33,12 +32,12 @@ type follower struct {
 	buf []byte // received and not applied yet
 	at  int    // buf[:at] is the part of a transaction that was parsed
 	in  bool   // in a transaction, whose EXEC has not arrived
-	db  int    // the database that the stream has selected, -1: none
+	db  int    // the database that the stream has selected; -1: none
 	dbi int    // the database of the next command
 
 	queue []Command // the transaction
 	undo  engine.Undo
-	half  string // what the transaction may have changed and undo does not hold; "": nothing
+	half  string // the keys that the transaction may have changed and undo does not hold; "": none
 	args  [][]byte
 	keys  []Touched
 	doing [][]byte // the command that runs
@@ -78,7 +77,7 @@ func (f *follower) runSafely() (err error) {
 func (f *follower) run() error {
 	for {
 		if len(f.buf) == cap(f.buf) {
-			f.buf = append(f.buf, 0)[:len(f.buf)] // about twice as large
+			f.buf = append(f.buf, 0)[:len(f.buf)] // grows the buffer to about twice its size
 		}
 		n, err := f.m.r.Read(f.buf[len(f.buf):cap(f.buf)])
 		f.buf = f.buf[:len(f.buf)+n]
@@ -123,7 +122,7 @@ func (f *follower) apply(buf []byte) (used int, err error) {
 	for pos < len(buf) {
 		args, n, err := f.parser.Next(buf[pos:])
 		if err != nil {
-			return used, fmt.Errorf("the master's stream cannot be understood at offset %d: %w", f.r.db.Log().End(), err)
+			return used, fmt.Errorf("cannot parse the master's stream at offset %d: %w", f.r.db.Log().End(), err)
 		}
 		if n == 0 {
 			break
@@ -198,7 +197,7 @@ func (f *follower) mine() error {
 	return errReplaced
 }
 
-// control appends a part of the stream that only replicas need.
+// control appends a part of the stream that is for replicas only.
 func (f *follower) control(raw []byte) error {
 	if err := f.begin(); err != nil {
 		return err
@@ -328,7 +327,7 @@ func (f *follower) transaction(raw []byte) error {
 	return nil
 }
 
-// remember copies the values of a command's keys before it runs, for takeBack.
+// remember copies the values of a command's keys before the command runs, for takeBack.
 func (f *follower) remember(c Command) {
 	if f.half != "" {
 		return
@@ -382,7 +381,7 @@ func (f *follower) split(raw []byte) (db int, err error) {
 	for at := 0; at < len(raw); {
 		args, n, err := f.parser.Next(raw[at:])
 		if err != nil || n == 0 {
-			return 0, fmt.Errorf("a transaction of the master's stream cannot be understood: %w", err)
+			return 0, fmt.Errorf("cannot parse a transaction of the master's stream: %w", err)
 		}
 		at += n
 		if len(args) == 0 || len(args) == 1 && (is(args[0], "MULTI") || is(args[0], "EXEC") || is(args[0], "PING")) {
@@ -399,7 +398,7 @@ func (f *follower) split(raw []byte) (db int, err error) {
 		}
 		from := len(f.args)
 		f.args = append(f.args, args...)
-		c.Args = f.args[from:len(f.args):len(f.args)] // the parser reuses those it has returned
+		c.Args = f.args[from:len(f.args):len(f.args)] // the parser reuses the slice that it has returned
 		f.queue = append(f.queue, c)
 	}
 	return db, nil
@@ -407,7 +406,7 @@ func (f *follower) split(raw []byte) (db int, err error) {
 
 // refusedCommand is a command of a master that this server could not run.
 type refusedCommand struct {
-	offset  int64 // of the stream before it
+	offset  int64 // of the stream, before the command
 	command string
 	why     string
 }

@@ -40,8 +40,8 @@ func ask(s *session.Service, line string) resp.Value {
 	return x.Do(args...)
 }
 
-// A link that is no longer the service's changes nothing, whatever it has
-// received before: REPLICAOF has been answered.
+// A link that the service no longer uses changes nothing, whatever it has received: the client of REPLICAOF has its
+// reply.
 func TestALinkThatWasReplacedDoesNothing(t *testing.T) {
 	s := newServer(t)
 	l := replication.NewTestLink(s.Replication())
@@ -97,7 +97,7 @@ func TestADatabaseThatIsNotConfiguredEndsTheLink(t *testing.T) {
 	}
 }
 
-// explode has APPEND boom panic after it has written.
+// explode makes APPEND panic on the key boom after it has written.
 func explode(t *testing.T, s *session.Service) {
 	spec := s.Table().LookupFull("append")
 	run := spec.Run
@@ -113,9 +113,8 @@ func explode(t *testing.T, s *session.Service) {
 	t.Cleanup(func() { spec.Run = run })
 }
 
-// What a master sends and this replica cannot do as the master did ends the link, is
-// named in INFO and in the log, stands in no stream, and all data is asked for again.
-// Nothing of it ends the process.
+// A command that this replica cannot run as the master did ends the link. INFO and the log name it, it is in no
+// stream, and the replica asks for all data again. The process continues.
 func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 	for _, c := range []struct{ name, stream, why string }{
 		{"unknown", "NOSUCH|k", "unknown command"},

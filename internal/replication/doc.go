@@ -10,19 +10,17 @@
 // its own, get the same stream as the master's. A promotion gives the stream a new name,
 // and keeps the old name with the offset up to which both streams are equal.
 //
-// A Node replicates one server. It calls the server through Host, and runs a master's
-// commands through an Applier, which is a session. The package does not import sessions,
-// and it knows the commands PING, SELECT, MULTI, EXEC, REPLCONF and PUBLISH only. The
-// commands of replication (PSYNC, WAIT, REPLICAOF, FAILOVER, ROLE ...) are in the package
-// of sessions, and call the Node.
+// A Node replicates one server. It calls the server through Host, and runs a master's commands through an Applier,
+// which is a session. The package does not import sessions, and knows only the commands PING, SELECT, MULTI, EXEC,
+// REPLCONF and PUBLISH. The commands of replication (PSYNC, WAIT, REPLICAOF, FAILOVER, ROLE ...) are in
+// internal/servercmd, and call the Node.
 //
 // Invariants: the role changes only while every shard is locked. An offset and the data at
 // it change in one transaction. A replica never has what its master could lose. A command
 // that a replica cannot run as the master did ends the link; the replica never skips it.
 //
-// Order of locks: shards, failover.mu, Node.mu or master.mu, Replica.wmu. For
-// GateNoReplicas, dispatch reads a word of the server's own; it does not call this
-// package.
+// Order of locks: shards, failover.mu, Node.mu or master.mu, Replica.wmu. For GateNoReplicas, dispatch reads a word
+// of the server; it does not call this package.
 //
 // Start reading at Node in node.go, then link.run, follower.apply and Node.Psync.
 // docs/design/replication.md has the reasons.

@@ -35,9 +35,9 @@ var failoverStates = [...]string{"no-failover", "waiting-for-sync", "failover-in
 
 // failover is the state of FAILOVER.
 type failover struct {
-	acks chan struct{} // cap 1: awaitReplica looks again, for instance because of an acknowledgement
+	acks chan struct{} // capacity 1; wakes awaitReplica, for instance after an acknowledgement
 
-	mu    sync.Mutex // guards what follows; taken with shards held
+	mu    sync.Mutex // guards the fields below; taken with shards held
 	is    failoverState
 	order Order
 	stop  context.CancelFunc // ends the wait
@@ -140,7 +140,7 @@ func (r *Node) awaitReplica(ctx context.Context, o Order) {
 			}
 		case <-late:
 			if !o.Force || !r.handOver(ctx, o, true) {
-				r.abort(ctx, "it took longer than its timeout")
+				r.abort(ctx, "the FAILOVER took longer than its timeout")
 			}
 			return
 		case <-ctx.Done():
@@ -155,7 +155,7 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
 	f, log := &r.failover, r.db.Log()
-	log.TakeMessages(false) // PUBLISH locks no shard: it must add nothing from here on
+	log.TakeMessages(false) // PUBLISH locks no shard; it must append nothing from here on
 	defer r.takeMessages()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 	}
 	to := ReplicaState{Host: o.Host, Port: o.Port}
 	if !forced {
-		if log.End() != f.mark { // a write came since, or the FAILOVER has just begun: ask again
+		if log.End() != f.mark { // something was written since, or the FAILOVER has just begun: ask again
 			f.base = log.End()
 			f.mark = log.AppendControl([]byte(getAck))
 			return false
@@ -181,7 +181,7 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 	return true
 }
 
-// getAck is the request to acknowledge at once, in the stream.
+// getAck is the command in the stream that makes replicas acknowledge at once.
 const getAck = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"
 
 // synced returns a replica that has acknowledged the stream up to base: the one that
@@ -219,9 +219,8 @@ func (r *Node) abort(ctx context.Context, why string) {
 	}
 }
 
-// AbortFailover ends a FAILOVER that was not completed: this server is the master, or
-// becomes it again, and writes go on. It reports whether there was a FAILOVER. tx holds all
-// shards. why is for the log.
+// AbortFailover ends a FAILOVER that was not completed. This server stays the master or becomes it again, and writes
+// continue. It reports whether there was a FAILOVER. tx holds all shards. why is for the log.
 func (r *Node) AbortFailover(tx *engine.Tx, why string) bool {
 	f := &r.failover
 	f.mu.Lock()
@@ -252,9 +251,9 @@ func (r *Node) notTaken(l *link, why error) {
 	}
 }
 
-// promotedBy makes this replica the master, because its master hands over to it with PSYNC
-// id offset FAILOVER. tx holds all shards. If the master repeats the request, because it
-// has lost the reply, promotedBy agrees again: after a refusal both would be masters.
+// promotedBy makes this replica the master, because its master hands over to it with PSYNC id offset FAILOVER. tx
+// holds all shards. If the master repeats the request because it has not received the reply, promotedBy agrees again;
+// after a refusal both would be masters.
 func (r *Node) promotedBy(tx *engine.Tx, id string) error {
 	mine, before, _ := r.Names()
 	switch {

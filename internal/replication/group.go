@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// A server of a group does not choose its master: the group does, by Lead, Rest and Follow. Between a master and a member of its
-// group, the link carries a little more than between other servers:
+// A server of a group does not choose its master: the group sets the role by Lead, Rest and Follow. The link between
+// a master and a member of its group carries a few messages more than other links:
 //
 //	the member ── REPLCONF group <greeting> ───────────────────────▶ the master     Fits
 //	           ── PSYNC ───────────────────────────────────────────▶                Greeted
@@ -20,32 +20,36 @@ import (
 //	              REPLCONF STAMP <stamp> ───────────────────────────                Stamped
 //	           ── REPLCONF ACK ... GROUP <acknowledgement> ────────▶                Acked
 //
-// A member whose own replicas are not all members adds OBSERVED 1 to its acknowledgements: they need PING, which only the stream of the
-// master can have.
+// A member adds OBSERVED 1 to its acknowledgements if it has replicas that are not members. These need PING, which
+// only the master can add to the stream.
 //
-// A stamp stays out of the stream: it counts in no offset, and other replicas do not get it. Otherwise a master that was cut off would
-// have some that no other node has, and would need all data when it comes back.
+// A stamp is not a part of the stream: it counts in no offset, and other replicas do not get it. Otherwise a master
+// that was cut off would have stamps that no other node has, and would need all data when it comes back.
 
-// LinkEvents receives the events of this server's replication links, for its group. The methods do not block. Links to masters have
-// numbers, from 1 on.
+// LinkEvents receives the events of this server's replication links, for its group. The methods do not block. Links
+// to masters are numbered from 1.
 type LinkEvents interface {
 	Acks
-	// Fits takes a greeting before any shard is locked, and returns why no stream can follow it, as long as the group stays as it is.
+	// Fits returns an error if no stream can follow a greeting in the present state of the group. It is called before
+	// any shard is locked.
 	Fits(greeting string) error
-	// Greeted takes the greeting of a client that asks for the stream as a member. An error refuses it. All shards are locked.
+	// Greeted handles the greeting of a client that requests the stream as a member. An error refuses the client. All
+	// shards are locked.
 	Greeted(f *Replica, greeting string) error
-	// StreamName returns a new name for the stream of a master; "" if this server is not the master of the group. The names of two
-	// streams differ, and masters of a group have such names only.
+	// StreamName returns a new name for the stream of a master, or "" if this server is not the master of the group.
+	// Names are unique, and members accept only streams with such names.
 	StreamName() string
-	// Connected takes the number of a link that has connected, and returns the greeting of this server.
+	// Connected is called for each new link, with its number. It returns the greeting of this server.
 	Connected(link uint64) (greeting string, err error)
-	// Answered takes the answer of a master that sends a stream, after all data if full. An error refuses it.
+	// Answered handles the answer of a master that sends a stream, preceded by all data if full. An error refuses the
+	// master.
 	Answered(link uint64, stream string, full bool) error
-	// Loaded is called when all data of a full synchronisation has replaced what the server had.
+	// Loaded is called when the data of a full synchronisation has replaced the server's.
 	Loaded(link uint64)
-	// Stamped takes a stamp, when all of the stream before it is applied.
+	// Stamped handles a stamp. The whole stream before it is applied.
 	Stamped(link uint64, stamp string)
-	// Acknowledge returns what a member says to the master beside the offsets, and false if it must not acknowledge now.
+	// Acknowledge returns the text that a member adds to the offsets of an acknowledgement. ok is false if it must
+	// not acknowledge now.
 	Acknowledge(link uint64) (text string, ok bool)
 	// Closed is called when a link has ended.
 	Closed(link uint64)
@@ -58,14 +62,15 @@ func (r *Node) JoinGroup(g LinkEvents) {
 }
 
 // errNotOfGroup is the error of a link to a server that is not a member of a group.
-var errNotOfGroup = errors.New("the server does not know groups: want a member of the same group")
+var errNotOfGroup = errors.New("the master does not support groups: want a member of the same group")
 
 // rest returns a link that connects to no master.
 func rest(r *Node) *link { return newLink(r, "", 0) }
 
 func (l *link) rests() bool { return l.host == "" }
 
-// Lead makes a server that follows a master, or rests, the master of its group. Its stream goes on under a name. tx holds all shards.
+// Lead makes a server without the master's role the master of its group. Its stream continues under a new name. tx
+// holds all shards.
 func (r *Node) Lead(tx *engine.Tx, name string) { r.promote(tx, name) }
 
 // Rest makes the server a replica that follows no master. tx holds all shards.
@@ -82,7 +87,7 @@ func (r *Node) Rest(tx *engine.Tx) {
 	}
 }
 
-// Disconnect ends the connection to the master, if there is one. The link connects again.
+// Disconnect ends the connection to the master, if there is one. The link then connects again.
 func (r *Node) Disconnect(why string) {
 	if l := r.follows.Load(); l != nil {
 		if m := l.conn.Load(); m != nil {
@@ -91,7 +96,8 @@ func (r *Node) Disconnect(why string) {
 	}
 }
 
-// AcknowledgeSoon makes this server tell its master what it has, if it follows one, and does not wait for that.
+// AcknowledgeSoon makes this server send its master an acknowledgement soon, if it follows one. It does not wait for
+// that.
 func (r *Node) AcknowledgeSoon() {
 	if l := r.follows.Load(); l != nil {
 		if m := l.conn.Load(); m != nil {
@@ -112,16 +118,16 @@ func (m *master) stamp(stamp string) {
 	}
 }
 
-// member reports whether a replica is a member of this server's group, which has taken its greeting.
+// member reports whether a replica is a member of this server's group, whose greeting was accepted.
 func (f *Replica) member() bool { return f.stamps != nil }
 
-// observed reports whether a replica follows that is not a member: it needs PING and GETACK in the stream. A member gets stamps, and
-// acknowledges at once.
+// observed reports whether this server has a replica that is not a member, and so needs PING and GETACK in the
+// stream. Members get stamps, and acknowledge at once.
 func (m *master) observed() bool {
 	return m.anyFollower(func(f *Replica) bool { return !f.member() })
 }
 
-// observedBelow reports whether such a replica follows, this server or a member that follows it.
+// observedBelow reports whether this server, or a member that follows it, has a replica that is not a member.
 func (m *master) observedBelow() bool {
 	return m.anyFollower(func(f *Replica) bool { return !f.member() || f.observed.Load() })
 }
@@ -135,7 +141,8 @@ func (m *master) anyFollower(is func(*Replica) bool) bool {
 	return slices.ContainsFunc(m.followers, is)
 }
 
-// SetQuiet sets whether a master adds nothing to the stream but what transactions do: no PING, no message of PUBLISH. tx holds all shards.
+// SetQuiet sets whether a master appends only the effects of transactions to the stream: no PING and no PUBLISH. tx
+// holds all shards.
 func (r *Node) SetQuiet(_ *engine.Tx, on bool) {
 	r.quiet.Store(on)
 	r.takeMessages()
@@ -144,7 +151,7 @@ func (r *Node) SetQuiet(_ *engine.Tx, on bool) {
 // Drop closes the connection of a replica. why is for the log.
 func (f *Replica) Drop(why string) { f.drop(why) }
 
-// greet tells the master that this server is a member of its group.
+// greet sends the master this server's greeting.
 func (l *link) greet(m *masterConn) error {
 	g := l.r.group
 	if g == nil {
@@ -167,7 +174,7 @@ func (l *link) greet(m *masterConn) error {
 	return nil
 }
 
-// Refused begins the reply to a greeting that does not fit.
+// Refused is the prefix of the reply to a greeting that is refused.
 const Refused = "-REFUSED "
 
 // deniedError is the error of a link whose greeting the master has refused.
@@ -175,7 +182,7 @@ type deniedError struct{ why string }
 
 func (e *deniedError) Error() string { return "the master refuses this member: " + e.why }
 
-// Fits returns why a greeting does not fit: LinkEvents.Fits.
+// Fits calls LinkEvents.Fits. Without a group every greeting fits.
 func (r *Node) Fits(greeting string) error {
 	if r.group == nil {
 		return nil
@@ -183,7 +190,7 @@ func (r *Node) Fits(greeting string) error {
 	return r.group.Fits(greeting)
 }
 
-// RetryLink makes a link dial at once that waits because its master has refused it.
+// RetryLink makes a link dial at once if it waits because its master has refused it.
 func (r *Node) RetryLink() {
 	if l := r.follows.Load(); l != nil {
 		notify(l.hurry)

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Options configure a Node. All of them are required.
+// Options configure a Node. All fields are required.
 type Options struct {
 	DB     *engine.DB
 	Config *config.Set
@@ -28,13 +28,13 @@ type Host interface {
 	// PauseWrites holds back the writes of clients while a FAILOVER is under way, or
 	// ends that. It does not end a CLIENT PAUSE.
 	PauseWrites(on bool)
-	// Paused reports whether AwaitPause may wait: one load of a word.
+	// Paused reports whether AwaitPause would wait. It costs one load of a word.
 	Paused() bool
-	// AwaitPause waits while CLIENT PAUSE holds back writes: a master's stream is held
-	// back too. Its error is that of ctx.
+	// AwaitPause waits while CLIENT PAUSE holds back writes: it holds back the master's stream too. Its error is that of
+	// ctx.
 	AwaitPause(ctx context.Context) error
-	// Demoted ends the commands that wait for an event that only a master has, such as a
-	// pushed element. tx holds all shards.
+	// Demoted ends commands that wait for an event that only a master has, such as a pushed element. tx holds all
+	// shards.
 	Demoted(tx *engine.Tx)
 	// NewApplier returns a session that runs the stream which arrives on conn.
 	NewApplier(conn reactor.Conn) Applier
@@ -42,8 +42,8 @@ type Host interface {
 	Keeper() *durable.Keeper
 	// Port returns the TCP port of the server.
 	Port() int
-	// Shutdown makes the server end and does not wait for that. It reports false if the
-	// server's owner has given no function for that.
+	// Shutdown starts the shutdown of the server and returns at once. It reports false if the program has set no
+	// function for that.
 	Shutdown() bool
 
 	// Functions returns the code of all libraries of functions.
@@ -91,14 +91,14 @@ type Applier interface {
 	// Resolve finds the command of a request. The result refers to args. An error means
 	// that a master does not replicate such a command.
 	Resolve(args [][]byte) (Command, error)
-	// AppendKeys appends the keys that a command may change. all reports that it may
-	// change keys which it does not name.
+	// AppendKeys appends the keys that a command may change. all reports that it may also change keys that it does
+	// not name.
 	AppendKeys(to []Touched, c Command) (_ []Touched, all bool)
-	// Lock begins a transaction with the keys of a command, with all if it names none.
+	// Lock begins a transaction with the keys of a command, or with all shards if it names none.
 	Lock(c Command) error
 	// LockAll begins a transaction with the keys of several commands.
 	LockAll(queue []Command) error
-	// Run runs a command in the transaction that has begun. queued: it stands in a MULTI.
+	// Run runs a command in the transaction that has begun. queued reports that it stands in a MULTI.
 	Run(c Command, queued bool) error
 	// Settle adds the commands since the last call, and the bytes that were read, to the
 	// server's statistics.

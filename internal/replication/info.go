@@ -12,11 +12,10 @@ type LinkState struct {
 	Host    string // the master's address
 	Port    int
 	Step    string // the word of ROLE: connect, connecting, handshake, sync or connected
-	Up      bool   // the stream is followed: Step is connected
+	Up      bool   // it receives the stream: Step is connected
 	Syncing bool   // the master sends all its data: Step is sync
 	Idle    int64  // seconds since something was received; -1 while the link is down
-	// Async says that a full synchronisation is loaded while clients are served from
-	// the old data.
+	// Async reports that clients are served from the old data while a full synchronisation is loaded.
 	Async bool
 }
 
@@ -37,17 +36,17 @@ func (r *Node) Link() (LinkState, bool) {
 // idle returns the number of seconds since the link last received something.
 func (l *link) idle() int64 { return max(l.r.db.Steady().Micros()-l.lastReceived.Load(), 0) / 1e6 }
 
-// ReplicaState is the state of a replica of this server.
+// ReplicaState describes a replica of this server.
 type ReplicaState struct {
-	Host   string // the address at which clients find it
+	Host   string // the address at which clients reach it
 	Port   int
 	State  string // the word of INFO: wait_bgsave, send_bulk, online or rdb_transmitted
 	Online bool   // it receives the stream
-	Acked  int64  // offset in the stream that it has acknowledged
+	Acked  int64  // the offset in the stream that it has acknowledged
 	Lag    int64  // seconds since it acknowledged something; 0 unless Online
 }
 
-// Replicas returns the replicas, in the order in which they came.
+// Replicas returns the replicas, in the order in which they connected.
 func (r *Node) Replicas() (all []ReplicaState) {
 	now := r.db.Steady().Micros()
 	for _, f := range r.master.all() {
@@ -80,7 +79,7 @@ func (r *Node) Info(put func(name string, value any)) {
 	r.master.infoBacklog(put)
 }
 
-// info calls put for the lines of INFO that a replica has.
+// info calls put for the lines of INFO about the link to the master.
 func (l *link) info(put func(name string, value any)) {
 	r, c, step := l.r, l.r.config, l.step()
 	offset, up := r.db.Log().End(), step == linkConnected
@@ -169,7 +168,7 @@ func (r *Node) InfoSyncs(put func(name string, value any)) {
 	put("sync_partial_err", m.refused.Load())
 }
 
-// ResetStats sets the statistics of INFO stats to 0: what Received, Sent and InfoSyncs give.
+// ResetStats sets the statistics of INFO stats to 0: those of Received, Sent and InfoSyncs.
 func (r *Node) ResetStats() {
 	m := &r.master
 	for _, n := range []*atomic.Int64{&m.full, &m.partial, &m.refused, &r.received, &r.sent} {
@@ -177,8 +176,8 @@ func (r *Node) ResetStats() {
 	}
 }
 
-// Received returns how many bytes masters have sent.
+// Received returns the number of bytes that masters have sent.
 func (r *Node) Received() int64 { return r.received.Load() }
 
-// Sent returns how many bytes replicas were sent: snapshots and the stream.
+// Sent returns the number of bytes sent to replicas: snapshots and the stream.
 func (r *Node) Sent() int64 { return r.sent.Load() }

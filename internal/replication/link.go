@@ -22,9 +22,8 @@ import (
 //	 ▲                                            └─ +CONTINUE ────────────┴▶ stream
 //	 └───── a second later ◀──── any error ◀────────────────────────────────────┘
 //
-// One goroutine runs all of this. For each connection there is a second one (tend): it
-// acknowledges each second, and closes a connection that is silent for repl-timeout. In a
-// group the replica acknowledges at once as well, as Node.AckAtOnce says.
+// One goroutine runs all of this. For each connection a second one (tend) acknowledges each second, and closes a
+// connection that is silent for repl-timeout. In a group the replica also acknowledges at once, see Node.AckAtOnce.
 
 // linkStep is the present step of a link.
 type linkStep int32
@@ -52,24 +51,24 @@ type link struct {
 	gone     chan struct{} // closed when its goroutine has ended
 
 	at           atomic.Int32 // linkStep
-	lastReceived atomic.Int64 // us: when the master last sent something
-	notReading   atomic.Bool  // for instance while it loads: the liveness check must not count the silence
-	down         atomic.Int64 // us since when there is no stream
-	expected     atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
+	lastReceived atomic.Int64 // us; time at which the master last sent something
+	notReading   atomic.Bool  // set for instance during a load: the liveness check must not count the silence
+	down         atomic.Int64 // us; since then there is no stream
+	expected     atomic.Int64 // bytes of a full synchronisation; -1: unknown
 	received     atomic.Int64
 	async        atomic.Bool // a full synchronisation is loaded while clients are served from the old data
 	conn         atomic.Pointer[masterConn]
 
 	// Only the link's goroutine uses the fields below.
-	lastError string        // the text of the error that was logged last
-	retried   int64         // us: when it last dialled at once, after it had lost the stream
-	failures  int           // full synchronisations in a row that have failed
-	dropped   bool          // the full synchronisation has dropped the old data
+	lastError string        // the text of the last logged error
+	retried   int64         // us; time at which it last dialled at once after a loss of the stream
+	failures  int           // failed full synchronisations in a row
+	dropped   bool          // the present full synchronisation has dropped the old data
 	denied    int           // attempts in a row that the master has refused
-	hurry     chan struct{} // cap 1: a link that was refused dials at once
+	hurry     chan struct{} // capacity 1; makes a link that was refused dial at once
 
 	wait        time.Duration // before the next attempt
-	refusedWait time.Duration // wait after the last command that was refused
+	refusedWait time.Duration // the wait after the last refused command
 	refusedAt   int64         // us; 0: no command was refused
 }
 
@@ -113,7 +112,7 @@ func (l *link) run() {
 	l.note(&l.r.linkError, nil)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
-		lost := l.step() == linkConnected // if true, the link dials at once
+		lost := l.step() == linkConnected // such a link dials at once
 		l.set(linkConnect)
 		if l.ctx.Err() != nil {
 			break
@@ -136,15 +135,15 @@ func (l *link) run() {
 	}
 }
 
-// retryInGroup is the pause of a link to the master of a group: clients wait for the member meanwhile, and a master that was just
-// promoted refuses links until it is ready.
+// retryInGroup is the pause before a link to the master of a group dials again. It is short because clients wait for
+// the member, and a master that was just promoted refuses links until it is ready.
 const retryInGroup = 50 * time.Millisecond
 
-// deniedDoubles bounds how often the pause doubles, up to 3.2 s, while the master refuses the member by its greeting. What makes it refuse
-// changes with the state of the group, after which the link dials at once.
+// deniedDoubles limits the doublings of the pause (to 3.2 s) while the master refuses the member's greeting. The
+// reason for a refusal ends with a new state of the group, and then the link dials at once.
 const deniedDoubles = 6
 
-// noteDenial counts the refusals in a row.
+// noteDenial counts refusals in a row.
 func (l *link) noteDenial(err error) {
 	var denied *deniedError
 	if l.denied++; !errors.As(err, &denied) && !errors.Is(err, errNotOfGroup) {
@@ -152,7 +151,7 @@ func (l *link) noteDenial(err error) {
 	}
 }
 
-// retryIn returns how long the link waits before it dials again.
+// retryIn returns the pause before the link dials again.
 func (l *link) retryIn() time.Duration {
 	if l.r.group != nil && l.failures == 0 && l.wait <= retryAfter {
 		return retryInGroup << min(l.denied, deniedDoubles)
@@ -160,9 +159,8 @@ func (l *link) retryIn() time.Duration {
 	return max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles))
 }
 
-// atOnce reports whether a link that has lost the stream may dial without a pause: once
-// in retryAfter. A master that accepts connections and closes them would otherwise get
-// hundreds a second.
+// atOnce reports whether a link that has lost the stream may dial without a pause, which it may once in retryAfter. A
+// master that accepts connections and closes them would otherwise get hundreds a second.
 func (l *link) atOnce() bool {
 	now := l.r.db.Steady().Micros()
 	if l.retried != 0 && now-l.retried < retryAfter.Microseconds() {
@@ -182,8 +180,7 @@ const (
 	calm        = 10 * 60 * 1e6 // us
 )
 
-// noteRefusal reports whether err is the refusal of a command, and sets how long the link
-// waits.
+// noteRefusal reports whether err is the refusal of a command, and sets the pause before the next attempt.
 func (l *link) noteRefusal(err error) bool {
 	var refused *refusedError
 	if !errors.As(err, &refused) {
@@ -284,10 +281,10 @@ func (l *link) converse(m *masterConn) error {
 	return f.runSafely()
 }
 
-// failed stores the error of the last full synchronisation for INFO; nil: it succeeded.
+// failed stores the error of the last full synchronisation for INFO; nil: it has succeeded.
 func (l *link) failed(err error) { l.note(&l.r.syncError, err) }
 
-// note stores an error for INFO; nil: there is none.
+// note stores an error for INFO; nil: no error.
 func (l *link) note(in *atomic.Pointer[string], err error) {
 	text := ""
 	if err != nil {
@@ -327,12 +324,12 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 	}
 }
 
-// acknowledge sends the master the offset of this replica, and that of its files.
+// acknowledge sends the master the offset of this replica, and the offset up to which its files hold the stream.
 func (l *link) acknowledge(m *masterConn) {
 	log := l.r.db.Log()
 	end, synced := log.End(), log.Synced()
 	if !l.current() {
-		return // after a promotion the offsets are those of another stream
+		return // after a promotion the offsets belong to another stream
 	}
 	var a, f [20]byte
 	args := [][]byte{[]byte("REPLCONF"), []byte("ACK"), strconv.AppendInt(a[:0], end, 10)}
@@ -349,11 +346,11 @@ func (l *link) acknowledge(m *masterConn) {
 			args = append(args, []byte("OBSERVED"), []byte("1"))
 		}
 	}
-	_ = m.send(wire.AppendCommand(nil, args...)) // the reader of the connection gets the error
+	_ = m.send(wire.AppendCommand(nil, args...)) // the connection's reader sees the error
 }
 
-// applied acknowledges a part of the stream that was just applied, if the master is to know at once. One read of the connection is
-// such a part: under load reads become large, and acknowledgements few.
+// applied acknowledges a newly applied part of the stream, if AckAtOnce says so. A part is one read of the
+// connection: under load reads become large, and so acknowledgements rare.
 func (l *link) applied(m *masterConn) {
 	switch l.r.AcksAtOnce() {
 	case AckApplied:
@@ -371,8 +368,8 @@ type masterConn struct {
 	l       *link
 	r       *bufio.Reader
 	write   sync.Mutex   // one message at a time
-	wakeAck oplog.Signal // tend acknowledges: the files hold more of the stream
-	number  uint64       // of the connection, in a group
+	wakeAck oplog.Signal // makes tend acknowledge
+	number  uint64       // the number of the connection, in a group
 	why     atomic.Pointer[error]
 }
 
@@ -429,7 +426,7 @@ func (m *masterConn) Wake() {}
 // RemoteAddr returns the master's address.
 func (m *masterConn) RemoteAddr() string { return m.Conn.RemoteAddr().String() }
 
-// LocalAddr is this side's.
+// LocalAddr returns the address of this side.
 func (m *masterConn) LocalAddr() string { return m.Conn.LocalAddr().String() }
 
 // Network returns "master".

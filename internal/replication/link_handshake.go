@@ -18,8 +18,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// The handshake of a replica with its master: PING, AUTH, REPLCONF with its address and
-// capabilities, PSYNC with the offset from which on it lacks the stream.
+// The handshake of a replica with its master: PING, AUTH, REPLCONF with its address and capabilities, and PSYNC with
+// the offset of the first byte that it lacks.
 
 // dial connects to the master.
 func (l *link) dial() (net.Conn, error) {
@@ -47,12 +47,12 @@ func (l *link) dial() (net.Conn, error) {
 		}
 	}
 	_ = conn.Close()
-	return nil, fmt.Errorf("TLS with the master (tls-replication yes): %w", err)
+	return nil, fmt.Errorf("cannot use TLS with the master (tls-replication yes): %w", err)
 }
 
-// ClientTLS returns how a server talks to its master, by its directives: with this server's own
-// certificate, and to a master whose certificate one of the authorities of
-// tls-ca-cert-file has signed. The certificate may have any host name, as in Redis.
+// ClientTLS returns the TLS configuration for a connection to a master, from this server's directives. The server
+// presents its own certificate, and requires that an authority of tls-ca-cert-file has signed the master's. The
+// certificate may have any host name, as in Redis.
 func ClientTLS(directive func(string) string) (*tls.Config, error) {
 	roots, err := authorities(directive("tls-ca-cert-file"), directive("tls-ca-cert-dir"))
 	if err != nil {
@@ -99,13 +99,13 @@ func authorities(file, dir string) (*x509.CertPool, error) {
 		found = pool.AppendCertsFromPEM(pem) || found
 	}
 	if !found {
-		return nil, errors.New("tls-ca-cert-file and tls-ca-cert-dir have no certificate to verify the master's with")
+		return nil, errors.New("tls-ca-cert-file and tls-ca-cert-dir have no certificate: want that of the authority of the master's")
 	}
 	return pool, nil
 }
 
-// ask sends a command and returns the line of its reply. An error reply is a line; errors
-// are those of the connection.
+// ask sends a command and returns the line of the reply, which may be an error reply. An error is one of the
+// connection.
 func (m *masterConn) ask(words ...string) (string, error) {
 	args := make([][]byte, len(words))
 	for i, w := range words {
@@ -160,11 +160,11 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// asValkey is the version that ebb announces to a master of Valkey: the first whose form
-// of hashes with deadlines ebb reads. A master sends no deadlines to an older replica.
+// asValkey is the version that ebb announces to a Valkey master: the first version whose form of hashes with
+// deadlines ebb can read. A master sends no deadlines to an older replica.
 const asValkey = "9.0.0"
 
-// introduce sends the REPLCONFs. A master may refuse one that it does not know.
+// introduce sends the REPLCONF commands. A master may refuse those that it does not know.
 func (l *link) introduce(m *masterConn) error {
 	all := [][]string{{"listening-port", strconv.Itoa(l.r.announcedPort())}}
 	if ip := l.r.config.String("replica-announce-ip"); ip != "" {
@@ -186,7 +186,7 @@ func (l *link) introduce(m *masterConn) error {
 	return nil
 }
 
-// announcedPort returns the port at which clients find this replica.
+// announcedPort returns the port at which clients reach this replica.
 func (r *Node) announcedPort() int {
 	c := r.config
 	switch {
@@ -198,8 +198,8 @@ func (r *Node) announcedPort() int {
 	return r.host.Port()
 }
 
-// maxOffset is the highest offset at which a stream may begin. The offsets above it are
-// enough for more bytes than a link carries in a century.
+// maxOffset is the highest offset at which a stream may begin. The offsets above it suffice for a century of traffic
+// on one link.
 const maxOffset = 1 << 62
 
 // validReplID reports whether s can be the name of a stream: 40 letters and digits.
@@ -223,7 +223,7 @@ func shownText(text string) string { return cleantext.Line(text, maxPeerText) }
 type fullSync struct {
 	id     string
 	offset int64
-	db     int // the database that the stream has selected there, -1: none
+	db     int // the database that the stream has selected at offset; -1: none
 }
 
 // handOverError says that a replica refused to become the master in a FAILOVER.
@@ -275,8 +275,8 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	return nil, fmt.Errorf("the master replied to PSYNC with %q; want +FULLRESYNC or +CONTINUE", head([]byte(reply), maxPeerText))
 }
 
-// position returns the stream that this replica has, and the first byte that it lacks, as
-// PSYNC counts. It locks all shards, so no transaction is about to write.
+// position returns the name of this replica's stream, and the first byte that the replica lacks, as PSYNC counts. It
+// locks all shards, so no transaction is about to write.
 func (l *link) position() (id string, next int64) {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()

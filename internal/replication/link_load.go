@@ -17,8 +17,8 @@ import (
 
 // A full synchronisation brings all of the master's data as an RDB file:
 //
-//	$<length>\r\n<file>                        where the master has a file
-//	$EOF:<40 bytes>\r\n<file><those 40 bytes>  where the master writes to the socket
+//	$<length>\r\n<file>                        if the master sends a file
+//	$EOF:<40 bytes>\r\n<file><those 40 bytes>  if the master writes to the socket
 //
 // A replica keeps its old data until it has checked the new data. repl-diskless-load says
 // how:
@@ -46,7 +46,7 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	l.r.log.Info("a full synchronisation begins: it replaces all data of this server",
 		"master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
 	switch {
-	case how == "swapdb" || l.r.group != nil: // a member keeps what it has acknowledged until it has all of the new data
+	case how == "swapdb" || l.r.group != nil: // a member keeps its old data until the new data is complete
 		err = l.loadStaged(m, data, sync)
 	case how == "on-empty-db" && !holds:
 		err = l.replaceBy(m, data, sync, false)
@@ -63,8 +63,8 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	return err
 }
 
-// loadFile receives the data into a file, and replaces the old data by it. Where there is
-// old data, it checks the file first.
+// loadFile receives the data into a file, and then replaces the old data by it. If there is old data, loadFile checks
+// the file first.
 func (l *link) loadFile(m *masterConn, data io.Reader, sync *fullSync, holds bool) error {
 	file, err := l.receive(data, sync, holds)
 	if err != nil {
@@ -75,8 +75,7 @@ func (l *link) loadFile(m *masterConn, data io.Reader, sync *fullSync, holds boo
 	return l.replaceBy(m, file, sync, true)
 }
 
-// replaceBy drops all data, and loads new data in its place. arrived says that the new
-// data is in a file.
+// replaceBy drops all data, and loads new data in its place. arrived reports that the new data is in a file.
 func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived bool) error {
 	done, err := l.holdFiles(m)
 	if err != nil {
@@ -181,8 +180,8 @@ func (l *link) holdsData() bool {
 	return len(l.r.host.Functions()) > 0
 }
 
-// receive writes the data into a file, in the directory of the server's files if it has
-// one. With check it checks the data on the way. The caller removes the file.
+// receive writes the data to a new file in the server's data directory, or in the system's temporary directory if the
+// server keeps no files. With check it checks the data on the way. The caller removes the file.
 func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, error) {
 	dir := "" // the system's directory for temporary files
 	if c := l.r.config; c.Durable() {
@@ -245,8 +244,8 @@ func (l *link) reader(data io.Reader, sync *fullSync, aux func(name, text []byte
 	})
 }
 
-// payload reads the line that announces the data, and returns a reader of it. size
-// is -1 where the master does not know.
+// payload reads the line that announces the data, and returns a reader of the data. size is -1 if the master does not
+// know it.
 func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 	line, err := m.line()
 	if err != nil {
@@ -263,7 +262,7 @@ func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 	return nil, 0, fmt.Errorf("the master announced its data with %q; want $ and a length, or $EOF: and 40 bytes", head([]byte(line), maxPeerText))
 }
 
-// exactReader reads a fixed number of bytes. An earlier end is an error.
+// exactReader reads a fixed number of bytes. It returns an error if the data ends earlier.
 type exactReader struct {
 	r    io.Reader
 	left int64
@@ -374,7 +373,7 @@ func (l *link) adopt(sync *fullSync) error {
 	return nil
 }
 
-// replaced makes the replicas and the files begin again with the new data.
+// replaced makes the replicas and the files start again with the new data.
 func (l *link) replaced() {
 	l.r.dropReplicas("a full synchronisation has replaced all data")
 	l.r.rewriteFiles()
@@ -390,7 +389,7 @@ func (l *link) takeOver(sync *fullSync) error {
 	return nil
 }
 
-// adoptIn is the part of adopt under tx, which holds all shards.
+// adoptIn does the work of adopt in tx, which holds all shards.
 func (l *link) adoptIn(tx *engine.Tx, sync *fullSync) {
 	tx.ResetLog(sync.offset)
 	l.r.db.Log().AppendVerbatim(nil, sync.db)

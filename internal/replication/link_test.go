@@ -49,8 +49,8 @@ func TestALinkThatWasRefusedWaitsLongerAndDialsAtOnceWhenTheGroupHasChanged(t *t
 	}
 }
 
-// A replica that goes while its snapshot waits for its turn gets no reader at the
-// cut: a reader without a replica would keep the whole stream in memory.
+// A replica that disconnects while its snapshot waits gets no reader at the cut: a reader without a replica would
+// keep the whole stream in memory.
 func TestAReplicaThatIsGoneHoldsNoStream(t *testing.T) {
 	log := oplog.New(0)
 	for _, f := range []*Replica{

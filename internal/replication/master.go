@@ -17,9 +17,8 @@ import (
 //	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all that wait ─▶ stream
 //	                                        master_sync.go                    replica.go
 //
-// A replica is a connection that was taken out of its transport: one goroutine
-// writes to it, another reads its acknowledgements. Once a second attend does the rest:
-// pings, newlines for replicas that wait, timeouts, limits.
+// A replica is a connection that was taken out of its transport. One goroutine writes to it, and another reads its
+// acknowledgements. Once a second attend does the rest: pings, newlines for waiting replicas, timeouts, limits.
 //
 // Locks: shards, master.mu, Replica.wmu.
 
@@ -27,26 +26,26 @@ import (
 // serves the same stream to replicas of its own.
 type master struct {
 	r          *Node
-	n          atomic.Int32  // followers
+	n          atomic.Int32  // the number of followers
 	gate       sync.Mutex    // held by setGate
-	wakeAttend chan struct{} // cap 1: attend looks at the waits at once
-	askAcks    atomic.Bool   // attend then asks all replicas for an acknowledgement
+	wakeAttend chan struct{} // capacity 1; makes attend check the waits at once
+	askAcks    atomic.Bool   // makes attend request acknowledgements from all replicas
 	gateClosed atomic.Bool   // GateNoReplicas is closed
 
 	full, partial, refused atomic.Int64 // synchronisations
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	followers []*Replica
-	syncs     []*Replica   // those that wait for a snapshot
+	syncs     []*Replica   // the replicas that wait for a snapshot
 	syncing   bool         // the goroutine of snapshots runs
-	file      *fullSyncJob // the snapshot that is being written to a file; replicas may join it; nil: none
+	file      *fullSyncJob // the snapshot that is being written to a file, which more replicas may join; nil: none
 	joined    chan struct{}
 	waits     []*AckWait
 	attended  bool // the goroutine of attend runs
 	closed    bool
 	backlog   bool  // the stream is kept for replicas that reconnect
-	alone     int64 // us: since when there are no followers
-	seconds   int64 // seconds for which attend has run
+	alone     int64 // us; since then there are no followers
+	seconds   int64 // the number of seconds for which attend has run
 }
 
 func (m *master) init(r *Node) {
@@ -63,7 +62,7 @@ func (m *master) require() {
 	m.setGate()
 }
 
-// begin starts attend, unless it runs.
+// begin starts attend, unless it runs already.
 func (m *master) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +80,7 @@ func (m *master) close() {
 	m.closed = true
 }
 
-// nudge makes attend look at the waits soon.
+// nudge makes attend check the waits soon.
 func (m *master) nudge() { notify(m.wakeAttend) }
 
 // attend does the work of each second, and settles waits when it is nudged.
@@ -129,9 +128,8 @@ func (m *master) second() {
 	}
 }
 
-// control appends a command to the stream that only replicas need. It does nothing on a
-// replica, whose stream is a copy of its master's. While it holds a shard, the role cannot
-// change.
+// control appends to the stream a command that is for replicas only. It does nothing on a replica, whose stream is a
+// copy of its master's. It holds a shard, so the role cannot change meanwhile.
 func (m *master) control(command string) {
 	if m.n.Load() == 0 {
 		return
@@ -143,7 +141,7 @@ func (m *master) control(command string) {
 	}
 }
 
-// all returns the replicas, in the order in which they came.
+// all returns the replicas, in the order in which they connected.
 func (m *master) all() []*Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,9 +171,8 @@ func (m *master) remove(f *Replica) {
 	m.r.acked()
 }
 
-// setGate closes GateNoReplicas where there are fewer good replicas than
-// min-replicas-to-write, and opens it where there are enough. One call at a time reads the
-// directive and sets the gate, so that a call with an old value does not come last.
+// setGate closes GateNoReplicas if there are fewer good replicas than min-replicas-to-write, and opens it otherwise.
+// Calls read the directive and set the gate one at a time, so a call with an old value does not come last.
 func (m *master) setGate() {
 	m.gate.Lock()
 	defer m.gate.Unlock()
@@ -248,7 +245,7 @@ func (r *Node) SetRequired() { r.master.require() }
 func (m *master) expireBacklog(now int64) {
 	ttl := m.r.config.Int("repl-backlog-ttl")
 	m.mu.Lock()
-	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6 && m.r.group == nil // a group counts by offsets of the stream
+	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6 && m.r.group == nil // a group counts by the offsets of the stream, and keeps it
 	m.mu.Unlock()
 	if !over {
 		return
@@ -269,7 +266,7 @@ func (m *master) expireBacklog(now int64) {
 	m.r.db.Log().Keep(0)
 	m.r.useLog(tx, logBacklog, false)
 	if !m.r.db.LogNeeded() {
-		m.r.become(m.r.newName()) // the stream does not get the effects from here on
+		m.r.become(m.r.newName()) // the stream lacks the effects from here on
 	}
 	m.r.log.Info("the replication backlog is released: no replica was connected for repl-backlog-ttl", "seconds", ttl)
 }
@@ -282,9 +279,8 @@ func (r *Node) dropReplicas(why string) {
 	}
 }
 
-// AwaitReplicas waits until all replicas have acknowledged all effects, but not longer
-// than patience. Its error is that of ctx. If a replica lacks effects at the end, the log
-// says so.
+// AwaitReplicas waits until all replicas have acknowledged all effects, for patience at most. It logs a warning if a
+// replica lacks effects at the end. Its error is that of ctx.
 func (r *Node) AwaitReplicas(ctx context.Context, patience time.Duration) error {
 	m, log := &r.master, r.db.Log()
 	if m.n.Load() == 0 || patience <= 0 || r.IsReplica() {

@@ -26,7 +26,7 @@ import (
 // arrives while the server writes the file gets the file too, if the stream after the
 // snapshot's cut is still in memory.
 
-// enqueue puts the replica among those that wait for a snapshot.
+// enqueue adds the replica to those that wait for a snapshot.
 func (m *master) enqueue(f *Replica) {
 	if m.join(f) {
 		return
@@ -41,8 +41,8 @@ func (m *master) enqueue(f *Replica) {
 	}
 }
 
-// join gives the replica the file that is being written, if that has the replica's form
-// and the stream after it is in memory.
+// join adds the replica to the snapshot that is being written to a file, if that has the replica's form and the
+// stream after its cut is in memory.
 func (m *master) join(f *Replica) bool {
 	m.mu.Lock()
 	x, log := m.file, m.r.db.Log()
@@ -72,7 +72,7 @@ func (m *master) join(f *Replica) bool {
 	return true
 }
 
-// offer lets replicas join a job; nil ends that.
+// offer makes a job available to join; nil makes none available.
 func (m *master) offer(x *fullSyncJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,12 +100,11 @@ func (m *master) syncAll() {
 	}
 }
 
-// awaitMore waits repl-diskless-sync-delay for more replicas, or until there are
-// repl-diskless-sync-max-replicas.
+// awaitMore waits for more replicas, for repl-diskless-sync-delay or until there are repl-diskless-sync-max-replicas.
 func (m *master) awaitMore() {
 	c := m.r.config
 	delay, most := time.Duration(c.Int("repl-diskless-sync-delay"))*time.Second, int(c.Int("repl-diskless-sync-max-replicas"))
-	if !c.Bool("repl-diskless-sync") || delay == 0 || m.r.group != nil { // a member counts for nothing until it has the data
+	if !c.Bool("repl-diskless-sync") || delay == 0 || m.r.group != nil { // a member does not count until it has the data
 		return
 	}
 	t := time.NewTimer(delay)
@@ -131,7 +130,7 @@ func (m *master) awaitMore() {
 // equal.
 type syncForm struct {
 	ebb, direct, nothing bool
-	fields               rdb.FieldForm // how deadlines of hash fields are written; not for ebb
+	fields               rdb.FieldForm // the format of deadlines of hash fields; not for ebb
 }
 
 func (m *master) formOf(f *Replica) syncForm {
@@ -169,7 +168,7 @@ func (m *master) nextGroup() (group []*Replica, more bool) {
 	return group, true
 }
 
-// synchronise makes a snapshot for a group, and sends it or has it sent.
+// synchronise makes a snapshot for a group of replicas, and sends it or starts to send it.
 func (m *master) synchronise(x *fullSyncJob) error {
 	ctx := m.r.ctx
 	done, err := m.r.host.Keeper().Turn(ctx)
@@ -192,7 +191,7 @@ type fullSyncJob struct {
 	group []*Replica // guarded by m.mu while others may join
 	began int64      // us
 
-	now       int64 // us, of the cut
+	now       int64 // us; time of the cut
 	id        string
 	offset    int64
 	db        int
@@ -338,11 +337,11 @@ func (x *fullSyncJob) sent(f *Replica, next followStep) {
 	close(f.ready)
 }
 
-// fanOut writes to several replicas, and drops those whose connection has failed. Write
-// fails when none is left.
+// fanOut writes to several replicas, and drops those whose connection fails. Write returns an error when no replica
+// is left.
 type fanOut struct{ to []*Replica }
 
-var errAllGone = errors.New("all replicas that waited for it have disconnected")
+var errAllGone = errors.New("all replicas that waited for the snapshot have disconnected")
 
 func (o *fanOut) Write(b []byte) (int, error) {
 	left := o.to[:0:0]
@@ -361,7 +360,7 @@ func (o *fanOut) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// throughFile writes the snapshot to a file and sends that to each.
+// throughFile writes the snapshot to a file, and starts to send the file to each replica.
 func (x *fullSyncJob) throughFile(ctx context.Context) error {
 	dir := x.m.r.config.String("dir")
 	if !x.m.r.config.Durable() {
@@ -395,7 +394,7 @@ func (x *fullSyncJob) fillFile(ctx context.Context, file *os.File) error {
 	})
 }
 
-// sendFiles sends the file to each, and removes it.
+// sendFiles sends the file to each replica, and removes it.
 func (x *fullSyncJob) sendFiles(file *os.File) {
 	defer os.Remove(file.Name())
 	defer file.Close()
@@ -424,11 +423,11 @@ func (f *Replica) sendFile(r io.Reader, size int64) error {
 	return err
 }
 
-// syncPipe writes a snapshot to a replica in pieces, and notes when each began:
-// Replica.bound drops a replica that takes nothing for repl-timeout.
+// syncPipe writes a snapshot to a replica in pieces, and records the start of each: Replica.bound drops a replica
+// that receives nothing for repl-timeout.
 type syncPipe struct{ f *Replica }
 
-// syncPiece takes a second at a slow 8 Mbit/s.
+// syncPiece is the size of a piece: one second of a slow connection with 8 Mbit/s.
 const syncPiece = 1 << 20
 
 func (p syncPipe) Write(b []byte) (n int, err error) {

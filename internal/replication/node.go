@@ -34,36 +34,35 @@ type Node struct {
 	// follows is the link to the master; nil: the server is a master. It is written with
 	// every shard locked.
 	follows  atomic.Pointer[link]
-	refused  atomic.Int64                   // commands of masters that could not be applied
+	refused  atomic.Int64                   // number of commands of masters that could not be applied
 	refusal  atomic.Pointer[refusedCommand] // the last of them
-	received atomic.Int64                   // bytes that masters have sent
-	sent     atomic.Int64                   // bytes that replicas were sent
+	received atomic.Int64                   // number of bytes from masters
+	sent     atomic.Int64                   // number of bytes to replicas
 	failover failover
-	acks     atomic.Pointer[Acks] // nil: nothing asks
+	acks     atomic.Pointer[Acks] // nil: not set
 	atOnce   atomic.Int32         // AckTime
-	group    LinkEvents           // nil: the server belongs to none; set before Begin
-	numbers  atomic.Uint64        // of connections to masters, in a group
-	quiet    atomic.Bool          // of SetQuiet; written with all shards locked
-	// syncError is why the last full synchronisation failed, "" if it did not, nil
-	// before the first.
+	group    LinkEvents           // nil: the server is not in a group; set before Begin
+	numbers  atomic.Uint64        // counts connections to masters, in a group
+	quiet    atomic.Bool          // set by SetQuiet; written with all shards locked
+	// syncError is the error of the last full synchronisation, "" if it succeeded, nil before the first.
 	syncError atomic.Pointer[string]
-	// linkError is why the last connection to the master ended: the network, TLS, the login, or what the stream brought. It
-	// is "" while the link is up, nil before the first.
+	// linkError is the error that ended the last connection to the master: of the network, of TLS, of the login, or
+	// of the stream. It is "" while the link is up, and nil before the first connection.
 	linkError atomic.Pointer[string]
 	uses      logUse // guarded by all shards
 
-	mu     sync.Mutex // guards what follows; below the shards in the order of locks
+	mu     sync.Mutex // guards the fields below; comes after the shards in the order of locks
 	id     string     // the stream's name
-	id2    string     // the name that it had before
-	second int64      // the first offset, as INFO counts them, that id2 does not cover; -1: there is no id2
-	last   *link      // the newest link; the goroutine of the next one waits for its goroutine
+	id2    string     // the previous name
+	second int64      // the first offset, as INFO counts them, that id2 does not cover; -1: no id2
+	last   *link      // the newest link; the goroutine of the next link waits for that of this one
 }
 
-// noReplID is the second name of a stream that has none, in INFO.
+// noReplID is shown in INFO as the second name of a stream that has none.
 const noReplID = "0000000000000000000000000000000000000000"
 
-// New returns a master without replicas. Begin follows: then the Node has the role that
-// the configuration says. Close it before the engine.
+// New returns a master without replicas. Begin then sets the role by the configuration. Close the Node before the
+// engine.
 func New(o Options) *Node {
 	r := &Node{db: o.DB, config: o.Config, log: o.Logger, host: o.Host, version: o.Version, id: NewID(), id2: noReplID, second: -1}
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -98,8 +97,8 @@ func (r *Node) linked() bool {
 	return l == nil || l.step() == linkConnected
 }
 
-// Names returns the stream's name, the name before, and the first offset that the name
-// before does not cover, as INFO counts offsets; -1: there is no name before.
+// Names returns the stream's name, its previous name, and the first offset that the previous name does not cover, as
+// INFO counts offsets; -1: there is no previous name.
 func (r *Node) Names() (id, id2 string, second int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,25 +121,23 @@ func (r *Node) rename(id string, end int64) {
 	r.id2, r.second, r.id = r.id, end+1, id
 }
 
-// become gives the stream a new name, without a name before: it has no bytes in common
-// with another stream.
+// become gives the stream a new name, and no previous name: it shares no bytes with another stream.
 func (r *Node) become(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id, r.id2, r.second = id, noReplID, -1
 }
 
-// Restore sets the stream to which the loaded data belongs: the stream's name, the offset,
-// at which the log stands, and the database that the stream has selected, -1 for none. RDB
-// files have them as repl-id, repl-offset and repl-stream-db. A replica continues from
-// there if its master has the bytes after it. A master keeps its stream from there on,
-// because its replicas may continue too. Call it before Start.
+// Restore sets the stream to which the loaded data belongs: its name, the offset of the end of the log, and the
+// selected database, -1 for none. RDB files have these as repl-id, repl-offset and repl-stream-db. A replica
+// continues from there if its master still has the following bytes. A master keeps its stream from there on, because
+// its replicas may continue too. Call it before Start.
 func (r *Node) Restore(id string, offset int64, db int) {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
 	replica := r.IsReplica()
 	if replica {
-		r.db.AppendVerbatim(nil, db) // the master does not select it again
+		r.db.AppendVerbatim(nil, db) // so that the stream does not have a second SELECT
 	} else {
 		r.master.keepBacklog(tx)
 	}
@@ -153,8 +150,7 @@ func (r *Node) Restore(id string, offset int64, db int) {
 	r.id2, r.second = id, offset+1
 }
 
-// Begin gives the server the role that the directive replicaof says. The link to the
-// master waits for Start. Call it once.
+// Begin gives the server the role of the directive replicaof. The link to the master starts with Start. Call it once.
 func (r *Node) Begin() {
 	host, port, ok := r.configured()
 	if !ok && r.group == nil {
@@ -189,8 +185,8 @@ func (r *Node) Start() {
 	}
 }
 
-// Follow makes the server a replica of a master, or of another one. tx holds all shards.
-// It does not wait for the link.
+// Follow makes the server a replica of a master, or of a different one than before. tx holds all shards. It does not
+// wait for the link.
 func (r *Node) Follow(tx *engine.Tx, host string, port int) { r.follow(tx, host, port, false) }
 
 // follow makes the server a replica, as Follow says. With handOver the link requests that
@@ -211,7 +207,7 @@ func (r *Node) follow(tx *engine.Tx, host string, port int, handOver bool) {
 	r.note(host + " " + strconv.Itoa(port))
 }
 
-// start runs a link's goroutine. It begins when that of the link before has ended.
+// start runs a link's goroutine once that of the previous link has ended.
 func (r *Node) start(l, before *link) {
 	l.started = true
 	r.mu.Lock()
@@ -225,9 +221,8 @@ func (r *Node) start(l, before *link) {
 	})
 }
 
-// demote makes a master a replica. It turns active expiration off, takes the writes of
-// clients out of the stream, and ends the commands that wait for an event that only a
-// master has. In a group, replies that wait no longer leave.
+// demote makes a master a replica. It turns active expiration off, takes clients' writes out of the stream, and ends
+// commands that wait for an event that only a master has. In a group, replies that wait become errors.
 func (r *Node) demote(tx *engine.Tx) {
 	tx.SetReplica(true)
 	r.db.Log().Depose()
@@ -241,11 +236,11 @@ func (r *Node) demote(tx *engine.Tx) {
 const tokenGap = 60e6
 
 // tokenSpread returns a random number of us, up to 18 minutes, that a promotion adds to tokenGap. The old master may
-// restart, and go on as a master until it is told otherwise. It raises its tokens by a minute, too. Without the random
-// number both would then grant the same tokens, and a token of the one would be valid on the other.
+// restart and continue as a master until it is demoted; it raises its tokens by a minute, too. Without the random
+// number both could grant the same tokens, and a token of one would be valid on the other.
 func tokenSpread() int64 {
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return int64(binary.LittleEndian.Uint32(b[:]) >> 2)
 }
 
@@ -253,7 +248,7 @@ func tokenSpread() int64 {
 // name. It does nothing on a master. tx holds all shards.
 func (r *Node) Promote(tx *engine.Tx) { r.promote(tx, NewID()) }
 
-// promote is Promote with the new name of the stream.
+// promote promotes the server, and gives its stream a name.
 func (r *Node) promote(tx *engine.Tx, name string) {
 	l := r.follows.Swap(nil)
 	if l == nil {
@@ -271,19 +266,19 @@ func (r *Node) promote(tx *engine.Tx, name string) {
 	r.dropReplicas("this replica has become a master: its stream has a new name")
 }
 
-// note makes CONFIG GET and CONFIG REWRITE show the master. In a group the next start does not begin with this one.
+// note stores the master for CONFIG GET and CONFIG REWRITE. It does nothing in a group, which chooses the master
+// after each start.
 func (r *Node) note(master string) {
 	if r.group == nil {
 		r.config.Note("replicaof", master)
 	}
 }
 
-// SetGates closes GateReadOnly and GateStale as the role, the link and the directives
-// replica-read-only and replica-serve-stale-data say, or opens them. Call it after a
-// change of one of these. Calls run one after another, so the last one sees every change.
-// In a group a replica executes no write, whatever its directive says: the group would
-// count it. Without a link it answers reads only with sync-reads local: it may have been
-// the master, and have what was never acknowledged.
+// SetGates opens or closes GateReadOnly and GateStale according to the role, the link, and the directives
+// replica-read-only and replica-serve-stale-data. Call it after a change of one of these. Calls run one after
+// another, so the last one sees every change. In a group a replica runs no write, whatever its directive says,
+// because the group would not have the write. Without a link it answers reads only with sync-reads local: it may have
+// been the master, and have data that was never acknowledged.
 func (r *Node) SetGates() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -300,7 +295,7 @@ type logUse uint8
 
 const (
 	logBacklog logUse = 1 << iota // replicas read it, or may reconnect and read it
-	logFollows                    // it is a copy of the master's: transactions add nothing
+	logFollows                    // the stream is a copy of the master's: transactions append nothing
 )
 
 // useLog begins or ends a use of the stream. The engine encodes effects only if the stream
@@ -336,7 +331,7 @@ func (r *Node) Distrust(why string) {
 // data.
 func (r *Node) ChangeID() { r.become(r.newName()) }
 
-// newName returns a new name for the stream: a master's of a group is one that the members know.
+// newName returns a new name for the stream. The name of a group's master is one that the members accept.
 func (r *Node) newName() string {
 	if r.group != nil {
 		if name := r.group.StreamName(); name != "" {
@@ -346,14 +341,14 @@ func (r *Node) newName() string {
 	return NewID()
 }
 
-// rewriteFiles makes the server rewrite its files: memory has another history.
+// rewriteFiles makes the server rewrite its files, because the data in memory has another history.
 func (r *Node) rewriteFiles() {
 	if k := r.host.Keeper(); k != nil {
 		k.Replaced()
 	}
 }
 
-// notify puts a token into a channel of capacity 1, unless one is there.
+// notify puts a token into a channel of capacity 1, unless it has one.
 func notify(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -361,7 +356,7 @@ func notify(ch chan struct{}) {
 	}
 }
 
-// is reports whether b is a word, in upper or lower case.
+// is reports whether b equals word, ignoring case.
 func is(b []byte, word string) bool {
 	return len(b) == len(word) && strings.EqualFold(string(b), word)
 }

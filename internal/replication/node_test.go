@@ -32,7 +32,7 @@ func (h *fakeHost) LoadFunction([]byte) error                      { return nil 
 func (h *fakeHost) DropFunctions()                                 {}
 func (h *fakeHost) StageFunctions(context.Context) StagedFunctions { return nil }
 
-// newNode returns a Node of a server that has these directives.
+// newNode returns the Node of a server with some directives.
 func newNode(t *testing.T, directives ...string) (*Node, *fakeHost) {
 	t.Helper()
 	c, err := config.Load(directives, nil)

@@ -22,12 +22,12 @@ type PsyncRequest struct {
 	FailOver  bool         // PSYNC FAILOVER: this server becomes the master
 }
 
-// Psync makes a client a replica. tx holds all shards. The replica receives no data before
-// Replica.Join and Replica.Run. Errors: ErrNoMasterLink; the client has no connection that
-// can leave its transport; PSYNC FAILOVER does not fit this server.
+// Psync makes a client a replica. tx holds all shards. The replica receives no data before Replica.Join and
+// Replica.Run. Psync fails with ErrNoMasterLink, if the client's connection cannot leave its transport, or if PSYNC
+// FAILOVER does not fit this server.
 func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 	if q.FailOver && r.group != nil {
-		return nil, errors.New("PSYNC FAILOVER is not allowed: the group says which server is the master")
+		return nil, errors.New("PSYNC FAILOVER is not allowed: the group decides which server is the master")
 	}
 	if q.FailOver {
 		if err := r.promotedBy(tx, q.ID); err != nil {
@@ -67,7 +67,7 @@ func (r *Node) Sync(conn reactor.Conn, announced Announced) (*Replica, error) {
 // newReplica returns a replica on a connection.
 func (r *Node) newReplica(conn reactor.Conn, announced Announced) (*Replica, error) {
 	if _, ok := conn.(reactor.Hijacker); !ok {
-		return nil, errors.New("the client's connection cannot leave its transport, so it cannot become a replica's")
+		return nil, errors.New("the client cannot become a replica: its connection cannot leave its transport")
 	}
 	if !r.linked() {
 		return nil, ErrNoMasterLink

@@ -23,9 +23,9 @@ const (
 	followWaits   followStep = iota // waits for a snapshot to begin
 	followFile                      // waits for a snapshot that is written to a file first
 	followReceive                   // receives a snapshot
-	followLoads                     // loads the snapshot; its acknowledgement ends that
+	followLoads                     // loads the snapshot until its first acknowledgement
 	followOnline                    // receives the stream
-	followDone                      // has received a snapshot, and wants no stream
+	followDone                      // has received a snapshot and wants no stream
 )
 
 // stateNames are the words of INFO for a followStep.
@@ -35,33 +35,33 @@ var stateNames = [...]string{"wait_bgsave", "wait_bgsave", "send_bulk", "send_bu
 // Its methods are safe for concurrent use.
 type Replica struct {
 	m         *master
-	conn      reactor.Conn // for its address, and to be killed
+	conn      reactor.Conn // for its address and for Kill
 	announced Announced
 	ctx       context.Context
 	stop      context.CancelFunc
 	old       bool // it has sent SYNC, and sends no acknowledgements
 
-	continues    string        // the reply +CONTINUE; "": the replica needs a snapshot
+	continues    string        // the reply +CONTINUE; "": a snapshot is needed
 	ready        chan struct{} // closed when the snapshot is sent
-	acknowledged chan struct{} // cap 1: it has acknowledged something
-	stamps       chan dueStamp // for a member of the group; nil: it gets none
+	acknowledged chan struct{} // capacity 1; an acknowledgement has arrived
+	stamps       chan dueStamp // stamps for a member of the group; nil for other replicas
 	step         atomic.Int32  // followStep
-	acked        atomic.Int64  // offset up to which it has the stream in memory
-	synced       atomic.Int64  // offset up to which its files hold the stream
-	ackAt        atomic.Int64  // us: time of the last acknowledgement; before the first one, the time when it last took data
-	sent         atomic.Int64  // offset up to which the stream was written to it
-	writing      atomic.Int64  // us: since when a write of a piece of its snapshot is under way; 0: none is
-	observed     atomic.Bool   // it is a member, and a replica that is not follows it
-	softSince    atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
+	acked        atomic.Int64  // the offset up to which it has the stream in memory
+	synced       atomic.Int64  // the offset up to which its files hold the stream
+	ackAt        atomic.Int64  // us; time of the last acknowledgement, and before the first one the time at which it last received data
+	sent         atomic.Int64  // the offset up to which the stream was written to it
+	writing      atomic.Int64  // us; start of the write of a piece of its snapshot; 0: no such write
+	observed     atomic.Bool   // it is a member that has a replica which is not one
+	softSince    atomic.Int64  // us; since then it lags beyond the soft limit; 0: it does not
 	why          atomic.Pointer[string]
 
-	term   uint64        // of the log, when it became a replica
+	term   uint64        // the log's term when it became a replica
 	left   bool          // guarded by m.mu
 	reader *oplog.Reader // set at the cut of its snapshot, with m.mu held, or at once; nil with rdb-only
 	plain  oplog.Plain
 
 	wmu sync.Mutex // held while a newline or a message is written
-	nc  net.Conn   // nil before the transport has let go of it
+	nc  net.Conn   // nil before the transport has released the connection
 }
 
 func (f *Replica) at() followStep { return followStep(f.step.Load()) }
@@ -131,9 +131,8 @@ func (f *Replica) Leave(err error) {
 	f.m.r.log.Info("a replica has disconnected", "host", shownText(host), "port", port, "why", shownText(why))
 }
 
-// attach gives the replica a reader of the stream from the offset on at which its snapshot
-// was cut. A replica that has disconnected, or wants no stream, gets no reader, because a
-// reader keeps the stream in memory.
+// attach gives the replica a reader of the stream, from the offset of its snapshot's cut. A replica that has
+// disconnected or wants no stream gets no reader, because a reader keeps the stream in memory.
 func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
@@ -163,7 +162,7 @@ func (f *Replica) serve() error {
 	case f.announced.rdbOnly:
 		f.took()
 		f.set(followDone)
-		<-f.ctx.Done() // it closes the connection
+		<-f.ctx.Done() // until the replica closes the connection
 		return nil
 	case f.at() == followLoads && !f.old:
 		// After a snapshot of unknown length, the server must send nothing before the replica
@@ -183,7 +182,7 @@ func (f *Replica) serve() error {
 	return f.stream()
 }
 
-// stream sends the stream until the connection fails or the replica is dropped, and stamps between two transactions.
+// stream sends the stream, with stamps between transactions, until the connection fails or the replica is dropped.
 func (f *Replica) stream() error {
 	var due dueStamp
 	for {
@@ -227,17 +226,18 @@ func (f *Replica) stream() error {
 	}
 }
 
-// dueStamp is a stamp that is to be sent where the stream has an offset. All transactions before it are complete there.
+// dueStamp is a stamp to send when the stream reaches an offset at which no transaction is incomplete.
 type dueStamp struct {
-	command []byte // nil: there is none
+	command []byte // nil: no stamp
 	at      int64
 }
 
-// mostStamps is the number of stamps that may wait for the stream before them to be sent. There are four in a lease: a member that
-// lags further behind does not keep the lease anyhow.
+// mostStamps is the number of stamps that may wait until the stream before them is sent. A lease has four; a member
+// that lags further behind loses the lease anyway.
 const mostStamps = 8
 
-// nextStamp returns the stamp that is to be sent next. If the stream has passed its place, it goes to the end.
+// nextStamp returns the next stamp to send. If the stream has passed the stamp's offset, the stamp goes to the end of
+// the stream.
 func (f *Replica) nextStamp() dueStamp {
 	select {
 	case due := <-f.stamps:
@@ -250,7 +250,7 @@ func (f *Replica) nextStamp() dueStamp {
 	}
 }
 
-// addStamp makes a member get a stamp behind the stream as it is now. m.mu is held.
+// addStamp queues a stamp for a member, at the present end of the stream. m.mu is held.
 func (f *Replica) addStamp(command []byte) {
 	if f.reader == nil || f.at() != followOnline {
 		return
@@ -258,11 +258,11 @@ func (f *Replica) addStamp(command []byte) {
 	select {
 	case f.stamps <- dueStamp{command, f.m.r.db.Log().End()}:
 		f.reader.Nudge()
-	default: // nil, or full
+	default: // not a member, or the queue is full
 	}
 }
 
-// took records that the replica has just taken or sent data.
+// took records that the replica has just received or sent data.
 func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Steady().Micros()) }
 
 // write writes all of b. One goroutine writes at a time.
@@ -287,7 +287,7 @@ func (f *Replica) keepAlive() {
 	}
 	if f.wmu.TryLock() {
 		if s := f.at(); f.nc != nil && (s == followWaits || s == followFile) {
-			_ = f.put([]byte{'\n'}) // a socket that waits has space for a byte
+			_ = f.put([]byte{'\n'}) // the socket of a waiting replica has space for a byte
 		}
 		f.wmu.Unlock()
 	}
@@ -329,8 +329,9 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text [OBSERVED 1]], the only request of a replica, and the empty lines of a
-// replica that loads a snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
+// takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text [OBSERVED 1]], the only request of a replica with
+// effect, and the empty lines of a replica that loads a snapshot. It ignores REPLCONF GETACK, which has no reply. It
+// reports false for all other requests: their replies would appear in the stream.
 func (f *Replica) takeAck(args [][]byte) bool {
 	if len(args) == 0 {
 		f.took()
@@ -400,7 +401,7 @@ func (f *Replica) boundLag(now int64) {
 	c := f.m.r.config
 	l := c.OutputLimit(config.Replica)
 	lag := f.m.r.db.Log().End() - f.sent.Load()
-	keep := backlogSize(c) // the backlog keeps that much in any case
+	keep := backlogSize(c) // the backlog keeps that much anyway
 	switch {
 	case l.Hard > 0 && lag > max(l.Hard, keep):
 		f.drop("the replica lags further behind than the hard limit of client-output-buffer-limit replica")

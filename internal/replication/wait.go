@@ -4,12 +4,11 @@ import (
 	"slices"
 )
 
-// AckWait is a wait for acknowledgements, as WAIT and WAITAOF need it. The functions take
-// no shard and do not block.
+// AckWait is a wait for acknowledgements, for WAIT and WAITAOF. The functions lock no shard and do not block.
 type AckWait struct {
 	Over func() bool // reports whether the wait has ended for another reason
 	Met  func() bool // reports whether the condition holds
-	End  func()      // is called once, when Met has reported true
+	End  func()      // is called once, when Met has returned true
 }
 
 // Await registers a wait and returns at once. The Node then checks the wait until it ends.
@@ -17,10 +16,10 @@ type AckWait struct {
 // replica's, calls Met after each acknowledgement and once a second.
 func (r *Node) Await(w *AckWait) { r.master.wait(w) }
 
-// Acked returns how many replicas have acknowledged the stream up to an offset.
+// Acked returns the number of replicas that have acknowledged the stream up to an offset.
 func (r *Node) Acked(offset int64) int { return r.master.count(offset, nil) }
 
-// SyncedBy returns how many replicas say that their files hold the stream up to an offset.
+// SyncedBy returns the number of replicas that report that their files hold the stream up to an offset.
 func (r *Node) SyncedBy(offset int64) int {
 	return r.master.count(offset, func(f *Replica) int64 { return f.synced.Load() })
 }
@@ -63,7 +62,7 @@ func (m *master) settleWaits() {
 	m.waits = slices.DeleteFunc(m.waits, func(w *AckWait) bool { return slices.Contains(ended, w) })
 }
 
-// Wake implements oplog.Waker: the files hold more of the stream.
+// Wake implements oplog.Waker. It is called when the files hold more of the stream.
 func (m *master) Wake() { m.nudge() }
 
 // online returns the number of replicas that receive the stream.
@@ -79,8 +78,7 @@ func (m *master) online() (n int) {
 }
 
 // count returns the number of replicas that have acknowledged the stream up to an offset.
-// of returns the acknowledgement that counts; nil: the offset that the replica has in
-// memory.
+// of returns the acknowledged offset that counts; nil: the offset that the replica has in memory.
 func (m *master) count(offset int64, of func(*Replica) int64) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

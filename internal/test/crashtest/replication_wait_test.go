@@ -104,7 +104,7 @@ func complaints(t *testing.T, p *realserver.Process) (bad string) {
 	}
 	for line := range strings.Lines(string(b)) {
 		for _, text := range []string{"was refused", "sending an error to its", "error to its master", "Protocol error", "panic", "DATA RACE",
-			"cannot be understood"} {
+			"cannot parse"} {
 			if strings.Contains(line, text) {
 				bad += line
 				break
