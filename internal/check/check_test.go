@@ -157,8 +157,8 @@ func TestWhatIsWrongWithAppendOnlyFiles(t *testing.T) {
 			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, " +
 			"which begin with the command \"MULTI\"\n  --fix cuts these bytes off."},
 		"damaged": {set + "*1\r\n?" + set, "x.aof: append-only file, 59 bytes\n" + table +
-			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes " +
-			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is not a tail that was cut off: " +
+			"\n  WRONG: the file has '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin " +
+			"with the bytes \"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is not a tail that was cut off: " +
 			"whole commands may follow. To lose them, cut the file to 27 bytes."},
 	} {
 		dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestWhatIsWrongWithManifests(t *testing.T) {
 		"missing": {string(text) + "file appendonly.aof.4.incr.aof seq 4 type i\n",
 			"WRONG: the manifest names appendonly.aof.4.incr.aof, but: "},
 		"no number": {"file x seq y type b\n", "WRONG: the manifest of the append-only files is invalid: line 1"},
-		"empty":     {"", "WRONG: the manifest of the append-only files is invalid: it is empty"},
+		"empty":     {"", "WRONG: the manifest of the append-only files is invalid: the file is empty"},
 	} {
 		put(t, dir, manifest, []byte(c.text))
 		if said, ok := run(dir, manifest, Options{}); ok || !strings.Contains(said, c.said) {

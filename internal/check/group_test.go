@@ -28,8 +28,9 @@ func TestTheFilesOfAGroupsNode(t *testing.T) {
 	said, ok = run(dir, "", Options{})
 	want(t, "damaged files", said, ok,
 		"group/group.state:",
-		"  WRONG: group.state is damaged: it has 6 bytes, want at least 8: the node starts without it, as a new incarnation that is not in sync",
+		"  WRONG: group.state is damaged: the file has 6 bytes, want at least 8: the node starts without it, "+
+			"as a new incarnation that is not in sync",
 		"group/raft.log:",
-		"  WRONG: the file is damaged: if you remove it, the node comes back as another voter, which the leader admits "+
-			"(it does not begin as such a file)")
+		"  WRONG: the file is damaged: remove it, and the node comes back as a new voter, which the leader admits "+
+			"(the file does not begin with the magic of raft.log)")
 }

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// AOFError says where a file of commands is wrong.
+// AOFError describes the first error in a file of commands.
 type AOFError struct {
 	Good      int64 // the bytes up to the end of the last whole command or transaction
-	Offset    int64 // where it is wrong
+	Offset    int64 // the position of the error
 	Truncated bool  // the file ends too early, and is valid up to its end
 	Reason    string
 }
 
 func (e *AOFError) Error() string {
-	return fmt.Sprintf("%s at offset %d; it is good up to %d", e.Reason, e.Offset, e.Good)
+	return fmt.Sprintf("%s at offset %d; the file is good up to %d", e.Reason, e.Offset, e.Good)
 }
 
 // Tail describes a file of commands after a complete read.
 type Tail struct {
 	Good     int64 // the bytes up to the end of the last whole command or transaction
 	Commands int64 // the number of visited commands
-	Time     int64 // seconds since 1970 of the newest annotation, 0: none
+	Time     int64 // time of the newest annotation in seconds since 1970; 0: none
 }
 
 // aofBuffer is the number of bytes that a read requests. Arguments lie in the buffers, so a caller
@@ -53,7 +53,7 @@ type aofScanner struct {
 	base int64  // offset of buf[0]
 	free []byte // the free bytes after buf
 	eof  bool
-	args [][]byte // memory for arguments; used up to its length
+	args [][]byte // memory for arguments, in use up to its length
 
 	multi bool // within a transaction
 	held  []heldCommand
@@ -64,7 +64,7 @@ type heldCommand struct {
 	end  int64
 }
 
-// errShort: the file ends before the end of the command.
+// errShort means that the file ends before the end of the command.
 var errShort = errors.New("the file ends within a command")
 
 func (s *aofScanner) scan() error {
@@ -125,8 +125,8 @@ func (s *aofScanner) zeros(n int) (bool, error) {
 	}
 }
 
-// fill reads more bytes after buf. It does not change a buffer that it replaces, because arguments
-// lie in it. The size follows from the bytes in the file, not from the lengths that the file gives.
+// fill reads more bytes after buf. If buf has no free space, fill copies it and leaves the old buffer unchanged,
+// because arguments lie in it. The size follows from the bytes in the file, not from the lengths that the file gives.
 func (s *aofScanner) fill() error {
 	if len(s.free) == 0 {
 		b := make([]byte, max(aofBuffer, 2*len(s.buf)))
@@ -141,7 +141,7 @@ func (s *aofScanner) fill() error {
 	return err
 }
 
-// command visits a command, or keeps it until its transaction is complete.
+// command visits a command, or keeps it until its transaction is complete. args is nil for an annotation.
 func (s *aofScanner) command(args [][]byte) error {
 	switch {
 	case args == nil: // an annotation
@@ -151,7 +151,7 @@ func (s *aofScanner) command(args [][]byte) error {
 		return nil
 	case isCommand(args, "multi"):
 		if s.multi {
-			return &AOFError{Good: s.tail.Good, Offset: s.base, Reason: "a MULTI within a transaction ends"}
+			return &AOFError{Good: s.tail.Good, Offset: s.base, Reason: "the file has a MULTI within a transaction, which ends"}
 		}
 		s.multi = true
 	case s.multi && isCommand(args, "exec"):
@@ -176,8 +176,8 @@ func isCommand(args [][]byte, name string) bool {
 	return len(args) == 1 && len(args[0]) == len(name) && strings.EqualFold(string(args[0]), name)
 }
 
-// parse reads a command, or an annotation, which has no arguments, from buf. n is its length, or
-// the position of an error. It returns io.EOF at the end of the file.
+// parse reads a command or an annotation from buf; an annotation has no arguments. n is its length, or the position
+// of an error. It returns io.EOF at the end of the file.
 func (s *aofScanner) parse() (n int, args [][]byte, err error) {
 	b := s.buf
 	switch {
@@ -193,7 +193,7 @@ func (s *aofScanner) parse() (n int, args [][]byte, err error) {
 		return n, nil, err
 	}
 	if count < 1 {
-		return 1, nil, errors.New("a command without arguments")
+		return 1, nil, errors.New("the file has a command without arguments")
 	}
 	if len(s.args)+16 > cap(s.args) {
 		s.args = make([][]byte, 0, 1024)
@@ -212,7 +212,7 @@ func (s *aofScanner) parse() (n int, args [][]byte, err error) {
 			if n += size; b[n] == '\r' {
 				n++
 			}
-			return n, nil, fmt.Errorf("no line end behind the argument of %d bytes at offset %d", size, s.base+int64(at))
+			return n, nil, fmt.Errorf("the file has no line end behind the argument of %d bytes at offset %d", size, s.base+int64(at))
 		}
 		args = append(args, b[n:n+size:n+size])
 		n += size + 2
@@ -232,36 +232,35 @@ func (s *aofScanner) annotation(b []byte) (n int, args [][]byte, err error) {
 	if t, ok := bytes.CutPrefix(b[:n], []byte("#TS:")); ok {
 		v, err := strconv.ParseInt(string(bytes.TrimRight(t, "\r\n")), 10, 64)
 		if err != nil {
-			return 0, nil, errors.New("an annotation #TS: without a time")
+			return 0, nil, errors.New("the file has an annotation #TS: without a time")
 		}
 		s.tail.Time = max(s.tail.Time, v)
 	}
 	return n, nil, nil
 }
 
-// maxAOFNumber is greater than every count and length. Redis's default limit of an argument is 512
-// MB.
+// maxAOFNumber is above every valid count and length. Redis's default limit of an argument is 512 MB.
 const maxAOFNumber = 1 << 40
 
-// aofLine reads a mark, a number and a line end at n, and returns the position of its end or of an
+// aofLine reads a mark, a number and a line end at b[n:]. end is the position after them, or the position of an
 // error.
 func aofLine(b []byte, n int, mark byte) (v, end int, err error) {
 	if n == len(b) {
 		return 0, n, errShort
 	}
 	if b[n] != mark {
-		return 0, n, fmt.Errorf("%q where %q should be", b[n], mark)
+		return 0, n, fmt.Errorf("the file has %q where %q should be", b[n], mark)
 	}
 	for n++; n < len(b); n++ {
 		switch c := b[n]; {
 		case '0' <= c && c <= '9' && v < maxAOFNumber:
 			v = v*10 + int(c-'0')
 		case c != '\r' || b[n-1] == mark:
-			return 0, n, fmt.Errorf("%q in a number", c)
+			return 0, n, fmt.Errorf("the file has %q in a number", c)
 		case n+1 == len(b):
 			return 0, n, errShort
 		case b[n+1] != '\n':
-			return 0, n + 1, fmt.Errorf("%q where a line should end", b[n+1])
+			return 0, n + 1, fmt.Errorf("the file has %q where a line should end", b[n+1])
 		default:
 			return v, n + 2, nil
 		}

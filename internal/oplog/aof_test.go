@@ -23,7 +23,7 @@ func request(commands ...string) []byte {
 	return b
 }
 
-// read returns the commands of a file, each with the offset behind it.
+// read returns the commands of a file, each with the offset after it.
 func read(r io.Reader) (commands []string, tail Tail, err error) {
 	tail, err = ReadAOF(r, func(args [][]byte, end int64) error {
 		commands = append(commands, fmt.Sprintf("%s@%d", bytes.Join(args, []byte(" ")), end))

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Policy is the value of appendfsync: when the appender syncs the files.
+// Policy is the value of appendfsync. It determines when the appender syncs the files.
 type Policy uint8
 
-// These are the policies.
+// The policies.
 const (
 	EverySec Policy = iota // once a second, in parallel with the writes
-	Always                 // before the reply is sent: Log.SetAlways
-	No                     // when the kernel does; the appender still syncs when it changes the file
+	Always                 // before a reply is sent: Log.SetAlways
+	No                     // when the kernel does; the appender still syncs before it changes the file
 )
 
-// pause is the time between two writes that no client waits for. It collects several rounds in one
-// write. A crash of the process loses at most this time. A longer pause would save little, because
-// 1,000 writes per second of a hundred commands each cost some 3 % of a core.
+// pause is the time between two writes that no client waits for. It collects several rounds in one write, and is the
+// most that a crash of the process loses. A longer pause would save little: 1,000 writes per second of a hundred
+// commands each cost about 3 % of a core.
 const pause = time.Millisecond
 
 // syncInterval is the time between two syncs of EverySec.
 const syncInterval = time.Second
 
-// retryAfter is the time between two attempts to write to a disk that fails.
+// retryAfter is the time between two attempts to write to a failing disk.
 const retryAfter = 100 * time.Millisecond
 
 // AppenderOptions configure an Appender. The zero value works.
@@ -43,15 +43,14 @@ type AppenderOptions struct {
 	Changed func()
 }
 
-// Appender writes a Log to Files. A goroutine takes the pending bytes of the log, writes them at
-// once, and continues with the bytes that arrived meanwhile. Under Always it then syncs once for
-// all clients that wait. It sleeps when the log has no pending bytes.
+// Appender writes a Log to Files. A goroutine takes the pending bytes of the log, writes them with one call, and
+// continues with the bytes that arrived meanwhile. Under Always it then syncs once for all waiting clients. It sleeps
+// while the log has no pending bytes.
 //
-// If syncs are fast (quickSync), an event loop whose clients wait for a sync writes and syncs
-// itself at the end of its batch, in Log.EndBatch. The goroutine stays asleep, because waking it,
-// and waking the loop again, would cost as much as such a sync. The loop does so only if it gets
-// the lock writing at once. It leaves every other case to the goroutine: a change of the file, a
-// disk that fails, another writer at work.
+// If syncs are fast (quickSync), an event loop whose clients wait for a sync writes and syncs by itself at the end of
+// its batch, in Log.EndBatch. The goroutine stays asleep, because waking it, and waking the loop again, would cost as
+// much as such a sync. The loop does so only if it gets the lock writing at once. In all other cases the goroutine
+// does the work: the file changes, the disk fails, or another writer is at work.
 //
 // If a write fails, the appender removes the partial write, marks the log as failed, and tries
 // again until the write succeeds; then it clears the failure. It never repeats a sync: after a
@@ -59,8 +58,8 @@ type AppenderOptions struct {
 // rewrite whose cut came later. Until then the manifest does not list the new increment, because it
 // would follow data that may be missing.
 //
-// NewAppender returns an appender. The caller begins with Start or StartFresh and ends with Close.
-// Its methods are safe for concurrent use.
+// NewAppender returns an appender. The caller starts it with Start or StartFresh and ends it with Close. Its methods
+// are safe for concurrent use.
 type Appender struct {
 	log   *Log
 	files *Files
@@ -68,10 +67,10 @@ type Appender struct {
 	hook  func()
 
 	r     *Reader
-	dirty chan struct{} // there is something to sync, for EverySec
+	dirty chan struct{} // signals EverySec that there is something to sync
 	quit  chan struct{}
 	wait  sync.WaitGroup
-	timer *time.Timer  // of the goroutine
+	timer *time.Timer  // used by the goroutine
 	cut   atomic.Int64 // the offset up to which the present file may be written; math.MaxInt64: no cut
 	quick atomic.Bool  // syncs are fast
 
@@ -82,13 +81,13 @@ type Appender struct {
 
 	mu        sync.Mutex // guards the fields below
 	file      *appendFile
-	size      int64 // of the file
+	size      int64 // of the file, in bytes
 	written   int64
 	synced    int64
 	policy    Policy
 	suspended bool
 	fresh     bool // the manifest does not list the file, so no byte counts as synced
-	opened    int  // files
+	opened    int  // number of opened files
 	cutFile   int  // the number of the file that begins at the last cut
 	holes     int  // files up to this number may lack data; 0: none
 	rotation  *Rotation
@@ -98,14 +97,14 @@ type Appender struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	writeErr  error // the error of the last write
-	syncErr   error // why there are holes
-	reported  error // the failure that the log has
+	syncErr   error // the sync error that caused the holes
+	reported  error // the failure that the log was told
 	flying    bool  // a sync is under way
 	delayed   int64
 	baseSize  int64
 }
 
-// flush is a caller that waits for a sync up to an offset, whatever the policy.
+// flush is a request to sync up to an offset, whatever the policy.
 type flush struct {
 	offset int64
 	done   chan error
@@ -149,20 +148,20 @@ func NewAppender(l *Log, f *Files, o AppenderOptions) *Appender {
 	a := &Appender{log: l, files: f, policy: o.Policy, now: o.Now, hook: o.Changed, dirty: make(chan struct{}, 1), quit: make(chan struct{}),
 		timer: time.NewTimer(0)}
 	a.cut.Store(math.MaxInt64)
-	a.round.usual = 2 * quickSync // the initial estimate: syncs are not quick
+	a.round.usual = 2 * quickSync // initial estimate: syncs are not quick
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a
 }
 
-// Start begins to append the stream from an offset on to the files; db is the database that Log.Cut
-// has returned for it. It does not wait for the disk; Rotation.Wait does. Errors: ErrGone.
+// Start starts to append the stream to the files, from an offset that Log.Cut has returned with db. It does not wait
+// for the disk; Rotation.Wait does. Errors: ErrGone.
 func (a *Appender) Start(offset int64, db int) (*Rotation, error) {
 	return a.start(&Rotation{offset: offset, db: db, kind: openFirst, done: make(chan struct{})})
 }
 
-// StartFresh does the work of Start for files that do not contain the data at the offset, for instance when a
-// client sets appendonly to yes. The old files stay unchanged until CommitRewrite adds the base for
-// the new one. No byte counts as synced before that. The caller calls it at the cut of that base.
+// StartFresh starts as Start does, for files that do not contain the data at the offset, for instance when a client
+// sets appendonly to yes. The old files stay unchanged until CommitRewrite adds the base for the new file. Until then
+// no byte counts as synced. Call it at the cut of that base.
 func (a *Appender) StartFresh(offset int64, db int) (*Rotation, error) {
 	return a.start(&Rotation{offset: offset, db: db, kind: openFresh, done: make(chan struct{})})
 }
@@ -188,10 +187,9 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 	return x, nil
 }
 
-// BeginRewrite makes the appender continue in a new increment from an offset on, at the cut of a
-// new base; db is the database that Log.Cut has returned. All shards are locked. Messages, which
-// lock no shard, may follow the offset; they are in no file, and the cut lies after them.
-// BeginRewrite does not wait for the disk; Rotation.Wait and CommitRewrite do.
+// BeginRewrite makes the appender continue in a new increment, from the cut of a new base on; offset and db are those
+// of Log.Cut. All shards are locked. Messages, which lock no shard, may follow the offset; they are in no file, and
+// the cut lies after them. BeginRewrite does not wait for the disk; Rotation.Wait and CommitRewrite do.
 func (a *Appender) BeginRewrite(offset int64, db int) *Rotation {
 	x := &Rotation{offset: offset, db: db, kind: openRewrite, done: make(chan struct{})}
 	a.mu.Lock()
@@ -222,10 +220,10 @@ func (a *Appender) rotating() bool {
 	}
 }
 
-// nudge wakes the goroutine to look for new work. The lock is held.
+// nudge makes the goroutine check for new work. The lock is held.
 func (a *Appender) nudge() { a.cancel() }
 
-// SetPolicy changes the policy. Waiting clients follow the new one.
+// SetPolicy changes the policy. It also applies to clients that are waiting.
 func (a *Appender) SetPolicy(p Policy) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -235,8 +233,8 @@ func (a *Appender) SetPolicy(p Policy) {
 	a.kick()
 }
 
-// SuspendSync switches syncing off while a snapshot is written, for
-// no-appendfsync-on-rewrite. Until it is on again, no client waits for a sync.
+// SuspendSync turns syncing off and on again, for no-appendfsync-on-rewrite while a snapshot is written. While it is
+// off, no client waits for a sync.
 func (a *Appender) SuspendSync(on bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,11 +244,10 @@ func (a *Appender) SuspendSync(on bool) {
 	a.kick()
 }
 
-// maxBehind is the number of bytes that may wait for a slow disk before clients have to wait for
-// it.
+// maxBehind is the number of bytes that may wait for a slow disk before clients must wait.
 const maxBehind = 256 << 20
 
-// updateAlways tells the log whether replies must wait for a sync. The lock is held.
+// updateAlways sets in the log whether replies wait for a sync. The lock is held.
 func (a *Appender) updateAlways() {
 	unbased := a.fresh && a.holes == 0 // the first base is not written yet
 	bound := int64(maxBehind)
@@ -284,8 +281,8 @@ func (a *Appender) Flush() error {
 	return <-f.done
 }
 
-// Close writes and syncs the log, and closes the file. It aborts a rewrite that was not committed.
-// It returns an error if the files may lack data.
+// Close writes and syncs the whole log, and closes the file. It aborts a rewrite that is not committed. It returns an
+// error if the files may lack data.
 func (a *Appender) Close() error {
 	a.mu.Lock()
 	if a.closing || !a.started {
@@ -321,7 +318,7 @@ func (a *Appender) run() {
 		case reached:
 			a.rotate(x)
 			continue
-		case a.file == nil: // it could not be opened
+		case a.file == nil: // the file could not be opened
 			a.failFlushes(x, errNoFile)
 			<-ctx.Done()
 			continue
@@ -331,7 +328,7 @@ func (a *Appender) run() {
 			case errors.Is(err, ErrReset):
 				<-ctx.Done() // the stream was reset; Close follows
 				continue
-			case err != nil: // orders have changed
+			case err != nil: // the orders have changed
 				continue
 			}
 		}
@@ -339,7 +336,7 @@ func (a *Appender) run() {
 	}
 }
 
-// errNoFile: no file is open, because Start has failed and its caller has continued.
+// errNoFile means that no file is open: Start failed, but its caller continued.
 var errNoFile = errors.New("no append-only file is open")
 
 // orders returns the pending requests: a rotation, urgent work, the end. ctx ends when the requests
@@ -357,8 +354,8 @@ func (a *Appender) orders() (ctx context.Context, x *Rotation, urgent, closing b
 	return a.ctx, x, unsynced || len(a.flushes) > 0, a.closing
 }
 
-// standing returns the state of the round: it has reached the cut of a rotation, it is empty, or a
-// batch could not write it.
+// standing returns the state of the round: whether it has reached the cut of a rotation, whether it is empty, and
+// whether the end of a batch failed to write it.
 func (a *Appender) standing(x *Rotation) (reached, idle, failed bool) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -368,8 +365,7 @@ func (a *Appender) standing(x *Rotation) (reached, idle, failed bool) {
 	return reached, o.rest == nil && len(o.pieces) == 0, failed
 }
 
-// step writes a round, up to the cut of a rotation, syncs it if the policy says
-// so, and pauses.
+// step writes a round, up to the cut of a rotation. It syncs the round if the policy requires that, and pauses.
 func (a *Appender) step(ctx context.Context, x *Rotation) {
 	a.mu.Lock()
 	always := a.policy == Always && !a.suspended
@@ -379,7 +375,7 @@ func (a *Appender) step(ctx context.Context, x *Rotation) {
 	}
 	if err := a.take(always); err != nil {
 		if x != nil {
-			a.settle(x, err) // bytes that are not in the old file must not be skipped
+			a.settle(x, err) // the next file must not begin after bytes that the old file lacks
 		}
 		a.failFlushes(nil, err)
 		a.sleep(ctx, retryAfter)
@@ -391,7 +387,7 @@ func (a *Appender) step(ctx context.Context, x *Rotation) {
 		a.mu.Unlock()
 	}
 	a.answerFlushes()
-	if !always && x == nil && !a.log.Followed() { // do not pause with replicas, which get only written bytes
+	if !always && x == nil && !a.log.Followed() { // no pause with replicas, which get only written bytes
 		a.sleep(ctx, pause)
 	}
 }
@@ -411,11 +407,11 @@ func (a *Appender) finish(x *Rotation) {
 	a.failFlushes(nil, ErrClosed)
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	_ = a.file.Close() // the file is synced, or its failure is noted
+	_ = a.file.Close() // the file is synced, or its failure is recorded
 	a.files.closed(a.file, nil)
 }
 
-// drain writes all bytes that the log has now.
+// drain writes all bytes that are in the log now.
 func (a *Appender) drain() {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -429,7 +425,7 @@ func (a *Appender) drain() {
 	}
 }
 
-// answerFlushes syncs for the waiting flushes, and sends them the result.
+// answerFlushes syncs for the waiting flushes that the round has reached, and sends them the result.
 func (a *Appender) answerFlushes() {
 	a.writing.Lock()
 	pos := a.round.pos
@@ -458,7 +454,7 @@ func (a *Appender) answerFlushes() {
 	}
 }
 
-// failFlushes sends err to the waiting flushes, unless a file is about to be opened.
+// failFlushes sends err to the waiting flushes, unless a rotation is about to open a file.
 func (a *Appender) failFlushes(x *Rotation, err error) {
 	if x != nil {
 		return

@@ -15,8 +15,7 @@ type waker chan struct{}
 
 func (w waker) Wake() { w <- struct{}{} }
 
-// BenchmarkClients has 50 clients append a SET each, and wait for the sync where
-// the policy says so.
+// BenchmarkClients runs 50 clients that append one SET each, and wait for the sync if the policy requires that.
 func BenchmarkClients(b *testing.B) {
 	for policy, name := range []string{"everysec", "always", "no"} {
 		b.Run(name, func(b *testing.B) { benchmarkClients(b, Policy(policy)) })

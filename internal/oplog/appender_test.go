@@ -26,7 +26,7 @@ type bench struct {
 	n     int
 }
 
-// appending runs f in a bubble, with an appender on a disk.
+// appending runs f in virtual time, with an appender on a disk.
 func appending(t *testing.T, o AppenderOptions, f func(b *bench, fs *crashfs.FS)) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -60,7 +60,7 @@ func (b *bench) open() *Files {
 	return files
 }
 
-// set appends SET key n, and waits until all goroutines sleep.
+// set appends SET key n, and waits until all goroutines are idle. It returns the offset after it.
 func (b *bench) set() (end int64) {
 	end, _ = b.log.Append(Unit{Commands: 1, Bytes: request(fmt.Sprint("SET key ", b.n))})
 	b.n++
@@ -68,7 +68,7 @@ func (b *bench) set() (end int64) {
 	return end
 }
 
-// base commits a base.
+// base writes and commits a base.
 func (b *bench) base(commands ...string) error {
 	f, err := b.fs.Create("/data/temp-base")
 	b.must(err)
@@ -81,7 +81,7 @@ func (b *bench) base(commands ...string) error {
 func (b *bench) loaded() string {
 	b.Helper()
 	var all []string
-	time.Sleep(2 * pause) // what is in the log is written
+	time.Sleep(2 * pause) // until the content of the log is written
 	_, err := b.files.Load(Loader{CutTail: true, Command: func(args [][]byte, _ Place) error {
 		all = append(all, string(bytes.Join(args, []byte(" "))))
 		return nil
@@ -97,7 +97,7 @@ func (b *bench) wantLoaded(want string) {
 	}
 }
 
-// woken counts wakes.
+// woken counts its calls of Wake.
 type woken struct{ n atomic.Int64 }
 
 func (w *woken) Wake() { w.n.Add(1) }
@@ -200,7 +200,7 @@ func TestAFullDiskFailsTheLogUntilThereIsRoom(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		b.set()
 		size := b.a.Stats().CurrentSize
-		fs.SetCapacity(int64(len(b.files.manifest.Format())) + size + 10) // a piece of the next command
+		fs.SetCapacity(int64(len(b.files.manifest.Format())) + size + 10) // space for a part of the next command
 		end := b.set()
 		if err := b.log.Failure(); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("the log does not fail: %v", err)
@@ -293,7 +293,7 @@ func TestAFailedSyncIsNeverTriedAgain(t *testing.T) {
 		if s := b.a.Stats(); b.log.Failure() == nil || b.log.Synced() != synced || !s.Holes {
 			t.Errorf("failure %v, synced %d instead of %d, %+v", b.log.Failure(), b.log.Synced(), synced, s)
 		}
-		// A rewrite heals it, at its end and not before.
+		// A rewrite completes the files, but only at its end.
 		b.must(b.a.BeginRewrite(b.log.Cut()).Wait(b.Context()))
 		end := b.set()
 		if b.log.Failure() == nil || b.log.Synced() == end {
@@ -326,8 +326,8 @@ func TestASyncThatFailsAfterTheCutIsNotHealedByItsBase(t *testing.T) {
 	})
 }
 
-// The increment of a rewrite that heals gets its name at the end. If it cannot, the
-// next rewrite heals.
+// The increment of a completing rewrite gets its final name at the end. If the rename fails, the next rewrite
+// completes the files.
 func TestAnIncrementThatGetsNoNameIsGivenUp(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO, Times: 1})
@@ -353,7 +353,7 @@ func TestARewriteReplacesWhatItCovers(t *testing.T) {
 	appending(t, AppenderOptions{}, func(b *bench, fs *crashfs.FS) {
 		b.set()
 		x := b.a.BeginRewrite(b.log.Cut())
-		b.set() // behind the cut, whichever goroutine writes it, and when
+		b.set() // after the cut, whichever goroutine writes it and when
 		b.must(x.Wait(b.Context()))
 		b.wantLoaded("SELECT 0; SET key 0; SELECT 0; SET key 1")
 		b.must(b.base("SET key base"))
@@ -413,12 +413,12 @@ func TestNoReplyWaitsWhileSyncsAreSuspended(t *testing.T) {
 		before := fs.Count(crashfs.OpSync)
 		end := b.set()
 		if b.log.Always() || fs.Count(crashfs.OpSync) != before || b.log.Written() != end {
-			t.Error("it syncs, or a client waits")
+			t.Error("the appender syncs, or a client waits")
 		}
 		b.a.SuspendSync(false)
 		synctest.Wait()
 		if !b.log.Always() || b.log.Synced() != end {
-			t.Error("it does not sync again")
+			t.Error("the appender does not sync again")
 		}
 	})
 }
@@ -457,8 +457,8 @@ func TestControlBytesCountAndAreNotInFiles(t *testing.T) {
 	})
 }
 
-// A message locks no shard, so it may come, and be passed over, between the look at
-// the stream and the rewrite that receives the report.
+// A message locks no shard. So it may arrive, and be skipped, between the reading of the stream's end and the rewrite
+// that uses that offset.
 func TestARewriteMayBeginBehindAMessage(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		b.set()

@@ -7,23 +7,23 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// appendFile is an increment that is open for appending. Its writer holds the appender's
-// lock writing; the goroutine that syncs it holds the lock syncing.
+// appendFile is an increment that is open for appending. Its writer holds the appender's lock writing; a sync needs
+// the lock syncing.
 type appendFile struct {
 	disk.File
 	part   Part
-	number int   // counts the files that an appender opens
-	size   int64 // bytes of whole rounds
-	torn   bool  // a part of a round follows size
+	number int   // numbers the files that an appender opens
+	size   int64 // bytes of complete rounds
+	torn   bool  // a part of a round follows after size
 	failed error // the error of a sync, after which the file is no longer written; never cleared
 }
 
-// append writes the pieces of a round completely or not at all: it truncates a partial write, now
-// or before the next round.
+// append writes the pieces of a round completely or not at all. It truncates a partial write, now or before the next
+// round.
 func (f *appendFile) append(pieces [][]byte) error {
 	if f.torn {
 		if err := f.Truncate(f.size); err != nil {
-			return fmt.Errorf("a piece of a command cannot be cut off: %w", err)
+			return fmt.Errorf("cannot truncate a partial write: %w", err)
 		}
 		f.torn = false
 	}
@@ -31,7 +31,7 @@ func (f *appendFile) append(pieces [][]byte) error {
 	for _, b := range pieces {
 		n, err := f.Write(b)
 		if err == nil && n < len(b) {
-			err = errors.New("a short write")
+			err = errors.New("the system wrote fewer bytes than requested")
 		}
 		if err != nil {
 			f.torn = size > f.size || n > 0
@@ -46,8 +46,8 @@ func (f *appendFile) append(pieces [][]byte) error {
 	return nil
 }
 
-// syncFound syncs the contents that the file has when it is opened, because a killed process may
-// have written them without a sync.
+// syncFound syncs the existing content of a file that was just opened: a killed process may have written it without a
+// sync.
 func (f *appendFile) syncFound() error {
 	if f.size == 0 {
 		return nil

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// maxRound bounds the bytes that the appender collects for one sync: at 500 MB/s they take 16 ms.
+// maxRound limits the bytes that the appender collects for one sync: they take 16 ms at 500 MB/s.
 const maxRound = 8 << 20
 
-// round holds bytes that were taken from the log and are not yet written.
+// round holds bytes that were taken from the log but are not written yet.
 type round struct {
 	pieces [][]byte
 	size   int
 	pos    int64         // the offset after the pieces
-	rest   []byte        // taken bytes that follow a cut
+	rest   []byte        // taken bytes behind a cut
 	whole  bool          // pos is between two transactions
-	failed bool          // it could not be written at the end of a batch
-	stamp  int64         // seconds of the last annotation
-	last   int64         // bytes of the log in the round before
-	took   time.Duration // the time of its sync
-	usual  time.Duration // the usual time of a sync
+	failed bool          // the end of a batch could not write it
+	stamp  int64         // the newest annotation, in seconds
+	last   int64         // bytes of the log in the previous round
+	took   time.Duration // duration of the last sync
+	usual  time.Duration // usual duration of a sync
 }
 
-// quickSync is the usual time of a sync up to which an event loop syncs at the end of its batch,
-// while its other clients wait. Waking the goroutine, and being woken by it, costs some 50 to 100
-// us, so a longer sync is better off-loop.
+// quickSync is the usual duration of a sync up to which an event loop syncs at the end of its batch, while its other
+// clients wait. Waking the goroutine, and being woken by it, costs about 50 to 100 us, so a longer sync is better
+// off-loop.
 const quickSync = 500 * time.Microsecond
 
-// awaitShare is the greatest share of a sync's time that a round waits for clients whose replies
-// the sync before has just released. Without the wait, the first of them would get a sync of its
-// own, and the others would wait for two. With 50 clients a sync covers 45 of them instead of 25.
-// minAwait is below the resolution of a timer, so a round on a fast disk does not wait.
+// awaitShare is the inverse of the greatest share of a sync's duration that a round waits for clients whose replies
+// the previous sync has just released. Without the wait, the first of them would get a sync of its own, and the
+// others would wait for two syncs. With 50 clients a sync covers 45 of them instead of 25. A wait below minAwait is
+// below the resolution of a timer, so a round on a fast disk does not wait.
 const (
 	awaitShare = 8
 	minAwait   = 50 * time.Microsecond
 	maxAwait   = time.Millisecond
 )
 
-// await waits a little if the log has fewer bytes than in the round before.
+// await waits briefly if the log has fewer pending bytes than the previous round.
 func (a *Appender) await(ctx context.Context) {
 	a.writing.Lock()
 	o := &a.round
@@ -50,7 +50,7 @@ func (a *Appender) await(ctx context.Context) {
 	}
 }
 
-// take takes a round from the log and writes it. It syncs the round if sync is set.
+// take takes a round from the log and writes it. With sync it also syncs the round.
 func (a *Appender) take(sync bool) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -65,9 +65,9 @@ func (a *Appender) take(sync bool) error {
 	return err
 }
 
-// settleBatch is take at the end of a loop's batch. It does nothing unless syncs are fast, the
-// appender works normally, and no other goroutine uses the files. It reports whether all bytes of
-// the log are written and synced; the goroutine handles the rest.
+// settleBatch writes and syncs the pending bytes at the end of a loop's batch. It does nothing unless syncs are fast,
+// the appender works normally, and no other goroutine uses the files. It reports whether all bytes of the log are
+// written and synced; if not, the goroutine does the rest.
 func (a *Appender) settleBatch() bool {
 	if !a.quick.Load() || !a.writing.TryLock() {
 		return false
@@ -97,9 +97,8 @@ func (a *Appender) settleBatch() bool {
 	return o.pos >= all
 }
 
-// timedSync is syncFile, and notes how long it takes. The usual time moves by an eighth towards
-// each sync, so it follows their median. A single slow sync, for instance on a busy machine, has
-// little effect.
+// timedSync calls syncFile and measures its duration. The usual duration moves by an eighth towards each sync, so it
+// follows the median. A single slow sync, for instance on a busy machine, has little effect.
 func (a *Appender) timedSync() {
 	start := time.Now()
 	if !a.syncFile() {
@@ -115,8 +114,8 @@ func (a *Appender) timedSync() {
 	a.quick.Store(o.usual <= quickSync)
 }
 
-// takeBytes takes the bytes of the log up to the cut. It reads the cut after it has taken the bytes,
-// because a cut is set before bytes follow it. The lock writing is held.
+// takeBytes takes the bytes of the log up to the cut. It reads the cut after it has taken the bytes, because a cut is
+// set before any bytes follow it. The lock writing is held.
 func (a *Appender) takeBytes() {
 	o := &a.round
 	a.annotate()
@@ -143,7 +142,7 @@ func (a *Appender) takeBytes() {
 	}
 }
 
-// annotate adds the time before a round, once a second.
+// annotate adds the time before a round, at most once a second.
 func (a *Appender) annotate() {
 	if a.now == nil || !a.round.whole || a.log.End() == a.round.pos {
 		return
@@ -154,9 +153,8 @@ func (a *Appender) annotate() {
 	}
 }
 
-// write writes the round. If that fails, it keeps the round and marks the log as failed. It drops
-// the round for a file with a failed sync, because the round would follow data that may be missing.
-// The lock writing is held.
+// write writes the round. If that fails, it keeps the round and marks the log as failed. For a file with a failed
+// sync it drops the round, because the round would follow data that may be missing. The lock writing is held.
 func (a *Appender) write() error {
 	a.mu.Lock()
 	given := a.file.failed != nil
@@ -169,7 +167,7 @@ func (a *Appender) write() error {
 	defer a.mu.Unlock()
 	if err == nil && !given {
 		if len(a.round.pieces) == 0 && a.synced == a.written {
-			a.synced = a.round.pos // the round had only control bytes, which files do not contain
+			a.synced = a.round.pos // the round had only control bytes, which are in no file
 			a.reportSynced()
 		}
 		a.written, a.size = a.round.pos, a.file.size

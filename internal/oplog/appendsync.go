@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// sync syncs the file, unless all of it is synced already or a sync of it has failed.
+// sync syncs the file, unless it is completely synced or a sync of it has failed.
 func (a *Appender) sync() {
 	a.syncing.Lock()
 	defer a.syncing.Unlock()
 	a.syncFile()
 }
 
-// syncFile is sync with the lock syncing held, and reports whether it called the system.
+// syncFile is sync for a caller that holds the lock syncing. It reports whether it called the system.
 func (a *Appender) syncFile() bool {
 	a.mu.Lock()
 	f, upTo := a.file, a.written
@@ -26,7 +26,7 @@ func (a *Appender) syncFile() bool {
 	return needed
 }
 
-// noteSync notes a sync that covers an offset. The lock syncing is held.
+// noteSync records the result of a sync up to an offset. The lock syncing is held.
 func (a *Appender) noteSync(f *appendFile, upTo int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,15 +40,14 @@ func (a *Appender) noteSync(f *appendFile, upTo int64, err error) {
 	a.reportSynced()
 }
 
-// noteHoles notes that a file, and those before it, may lack data. The lock is held.
+// noteHoles records that a file, and the files before it, may lack data. The lock is held.
 func (a *Appender) noteHoles(f *appendFile, err error) {
 	a.holes = max(a.holes, f.number)
-	a.syncErr = fmt.Errorf("%w (the append-only files may lack something: a rewrite makes new ones)", err)
+	a.syncErr = fmt.Errorf("%w (the append-only files may lack data: a rewrite makes new ones)", err)
 	a.reportFailure()
 }
 
-// giveUp stops writing to the file, which may be closed or only partly renamed. The next rewrite
-// begins another file.
+// giveUp stops writing to the file, which may be closed or only partly renamed. The next rewrite begins a new file.
 func (a *Appender) giveUp(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,8 +55,7 @@ func (a *Appender) giveUp(err error) {
 	a.noteHoles(a.file, err)
 }
 
-// reportSynced tells the log up to which offset it is synced, unless data may be missing. The lock is
-// held.
+// reportSynced tells the log the synced offset, unless data may be missing. The lock is held.
 func (a *Appender) reportSynced() {
 	if a.holes == 0 && !a.fresh {
 		a.r.SetSynced(a.synced)
@@ -83,8 +81,7 @@ func sameError(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// trouble returns the error that keeps the files from having the whole log; nil: none. The lock is
-// held.
+// trouble returns the error because of which the files lack a part of the log, or nil. The lock is held.
 func (a *Appender) trouble() error {
 	if a.holes > 0 {
 		return a.syncErr
@@ -92,7 +89,7 @@ func (a *Appender) trouble() error {
 	return a.writeErr
 }
 
-// kick tells the syncing goroutine that there is work. The lock is held.
+// kick signals the goroutine of EverySec that there is work. The lock is held.
 func (a *Appender) kick() {
 	if a.policy != EverySec || a.suspended || a.synced >= a.written {
 		return
@@ -103,8 +100,8 @@ func (a *Appender) kick() {
 	}
 }
 
-// syncEverySec is the main function of the goroutine that syncs under EverySec, a second after the
-// begin of the last sync. It syncs in parallel with the writes, so a slow sync does not delay them.
+// syncEverySec is the goroutine that syncs under EverySec, one second after the begin of the last sync. It syncs in
+// parallel with the writes, so a slow sync does not delay them.
 func (a *Appender) syncEverySec() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -132,7 +129,7 @@ func (a *Appender) syncEverySec() {
 	}
 }
 
-// late reports whether a sync took longer than the time to the next.
+// late reports whether a sync took longer than the time to the next sync.
 func (a *Appender) late(timer *time.Timer) bool {
 	select {
 	case <-timer.C:
@@ -145,15 +142,15 @@ func (a *Appender) late(timer *time.Timer) bool {
 	}
 }
 
-// rotate changes the file at the cut, which the round has reached. It first syncs the old file,
-// whatever the policy, because only the last file may end within a command.
+// rotate changes to the next file at the cut, which the round has reached. It first syncs the old file, whatever the
+// policy, because only the last file may end within a command.
 func (a *Appender) rotate(x *Rotation) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	a.syncing.Lock()
 	defer a.syncing.Unlock()
 	if a.round.pos > x.offset {
-		a.settle(x, fmt.Errorf("the files are past the offset %d of the cut, at %d", x.offset, a.round.pos))
+		a.settle(x, fmt.Errorf("the cut is at offset %d, but the files are at %d already", x.offset, a.round.pos))
 		return
 	}
 	old := a.file
@@ -166,7 +163,7 @@ func (a *Appender) rotate(x *Rotation) {
 		return
 	}
 	if old != nil {
-		_ = old.Close() // the file is synced, or its failure is noted
+		_ = old.Close() // the file is synced, or its failure is recorded
 		a.files.closed(old, next)
 	}
 	if x.db >= 0 {
@@ -176,8 +173,8 @@ func (a *Appender) rotate(x *Rotation) {
 	a.settle(x, nil)
 }
 
-// open opens the file of a rotation and makes it the present one. If files before it may lack data,
-// the manifest does not list it, as with a fresh file.
+// open opens the file of a rotation and makes it the present one. If earlier files may lack data, the manifest does
+// not list it yet, like a fresh file.
 func (a *Appender) open(x *Rotation) (next *appendFile, err error) {
 	a.mu.Lock()
 	fresh := x.kind == openFresh || x.kind == openRewrite && a.holes > 0
@@ -212,9 +209,9 @@ func (a *Appender) settle(x *Rotation, err error) {
 	x.finish(err)
 }
 
-// CommitRewrite ends a rewrite. The file base contains all data up to the cut, is synced, and lies
-// on the same file system. CommitRewrite renames it, adds it to the manifest, and removes the files
-// that it replaces. After an error the old files stay valid, and the caller calls AbortRewrite.
+// CommitRewrite ends a rewrite. The file base has all data up to the cut, is synced, and is on the same file system.
+// CommitRewrite renames it, adds it to the manifest, and removes the files that it replaces. After an error the old
+// files stay valid, and the caller must call AbortRewrite.
 func (a *Appender) CommitRewrite(base string) error {
 	a.mu.Lock()
 	x := a.rotation
@@ -258,7 +255,7 @@ func (a *Appender) commit(base string) error {
 	if a.cutFile > a.holes {
 		a.holes, a.syncErr = 0, nil
 	}
-	if err != nil { // the new base is valid, unless the power fails
+	if err != nil { // the new base is valid, unless the power fails now
 		a.noteHoles(a.file, err)
 	}
 	a.baseSize = a.files.Size() + a.file.size
@@ -277,16 +274,16 @@ func (a *Appender) AbortRewrite() {
 	a.files.abortRewrite()
 }
 
-// AppenderStats are the numbers that INFO persistence shows.
+// AppenderStats are the numbers in INFO persistence.
 type AppenderStats struct {
 	CurrentSize int64 // bytes of all files in the manifest
-	BaseSize    int64 // CurrentSize at the start, or after the last rewrite
-	Buffered    int64 // bytes of the log that are not written
+	BaseSize    int64 // CurrentSize at the start or after the last rewrite
+	Buffered    int64 // bytes of the log that are not written yet
 	PendingSync int   // syncs under way: 0 or 1
 	Delayed     int64 // syncs of EverySec that took longer than a second
-	WriteErr    error // the error of the last write or sync; nil: success
-	Fresh       bool  // the manifest does not list the file, which waits for its base
-	Holes       bool  // the files may lack data, and only a rewrite completes them
+	WriteErr    error // error of the last write or sync; nil: success
+	Fresh       bool  // the manifest does not list the file yet, because its base is missing
+	Holes       bool  // the files may lack data until the next rewrite
 }
 
 // ResetDelayed sets Stats.Delayed to 0.

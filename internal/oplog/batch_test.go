@@ -12,8 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
-// batching is appending under Always, after some syncs that took no time: a batch is
-// synced at its end.
+// batching is appending under Always after some syncs without delay, so a batch is synced at its end.
 func batching(t *testing.T, f func(b *bench, fs *crashfs.FS)) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		for range 10 {
@@ -24,7 +23,7 @@ func batching(t *testing.T, f func(b *bench, fs *crashfs.FS)) {
 	})
 }
 
-// begin begins a batch, in which SET key n is run.
+// begin begins a batch and runs SET key n in it.
 func (b *bench) begin() (end int64) {
 	b.Helper()
 	if !b.log.BeginBatch() {
@@ -47,7 +46,7 @@ func TestABatchIsSyncedAtItsEnd(t *testing.T) {
 		if n := fs.Count(crashfs.OpSync) - syncs; n != 0 || w.n.Load() != 0 {
 			t.Errorf("%d syncs before the end of the batch, %d woken", n, w.n.Load())
 		}
-		b.log.EndBatch() // of the first loop: it covers what the others have so far
+		b.log.EndBatch() // the first loop's batch; it also covers the bytes of the others
 		if b.log.Synced() != last || b.log.Written() != last || w.n.Load() != 3 {
 			t.Errorf("after the batch: synced %d, written %d of %d, %d woken", b.log.Synced(), b.log.Written(), last, w.n.Load())
 		}
@@ -123,7 +122,7 @@ func TestAFailedSyncAtTheEndOfABatchIsNeverTriedAgain(t *testing.T) {
 			t.Errorf("%v; synced %d of %d; %d woken", b.log.Failure(), b.log.Synced(), last, w.n.Load())
 		}
 		syncs := fs.Count(crashfs.OpSync)
-		for range 5 { // what comes is refused, but for what was under way
+		for range 5 { // the disk refuses everything but the operation under way
 			if b.log.BeginBatch() {
 				b.set()
 				b.log.EndBatch()
@@ -158,7 +157,7 @@ func TestAFailedWriteAtTheEndOfABatchIsTriedAgain(t *testing.T) {
 			if !errors.Is(b.log.Failure(), syscall.ENOSPC) || b.log.Synced() >= last || w.n.Load() != 1 {
 				t.Errorf("%v; synced %d of %d; %d woken", b.log.Failure(), b.log.Synced(), last, w.n.Load())
 			}
-			time.Sleep(retryAfter - time.Millisecond) // no goroutine is at the files before
+			time.Sleep(retryAfter - time.Millisecond) // no goroutine uses the files before that
 		}
 		synctest.Wait()
 		if b.log.Failure() != nil || b.log.Synced() != last {
@@ -178,7 +177,7 @@ func TestABatchStopsAtACut(t *testing.T) {
 		b.begin()
 		x := b.a.BeginRewrite(b.log.Cut())
 		end, _ := b.log.Append(Unit{Commands: 1, Bytes: request("SET after cut")})
-		b.log.EndBatch() // before the goroutine has had a chance
+		b.log.EndBatch() // before the goroutine can run
 		b.must(x.Wait(context.Background()))
 		synctest.Wait()
 		if b.log.Synced() != end {

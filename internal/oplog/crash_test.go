@@ -18,9 +18,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A world is a process with a log, files and an appender, on a disk that fails.
-// Its data are the numbers of the transactions that ran, 0, 1, 2 and so on, so the
-// whole state is how many there are; a base says "SNAP n".
+// A world is a process with a log, files and an appender, on a disk with faults. Its data is the numbers of the
+// transactions that ran: 0, 1, 2 and so on. So their count is the whole state; a base contains "SNAP n".
 type world struct {
 	fs     *crashfs.FS
 	policy Policy
@@ -29,19 +28,19 @@ type world struct {
 	files *Files
 	a     *Appender
 
-	txs   int     // that ran
-	first int     // of this log
-	ends  []int64 // of the transactions from first on
-	acked int     // these may not be lost
+	txs   int     // number of transactions that ran
+	first int     // the first transaction of this log
+	ends  []int64 // the offsets after the transactions from first on
+	acked int     // this many transactions must not be lost
 
 	failedSyncs bool
 
 	rewriting bool
-	snap      int // transactions in the base to come
+	snap      int // transactions in the next base
 	fresh     bool
 	batch     bool
 	crashes   int
-	lost      int // the most that one crash lost
+	lost      int // the most transactions that one crash lost
 }
 
 const worldDir = "/data/appendonlydir"
@@ -56,7 +55,7 @@ var steps = []string{"run", "run", "run", "multi", "sleep", "sleep", "long", "be
 	"policy", "eio-sync", "eio-write", "enospc", "heal", "flush", "ping", "suspend",
 	"batch", "batch", "settle", "settle"}
 
-// open loads what is there, and begins to append.
+// open loads the files, and starts to append.
 func (w *world) open() error {
 	files, err := OpenFiles(w.fs, worldDir, "a.aof")
 	if err != nil {
@@ -64,7 +63,7 @@ func (w *world) open() error {
 	}
 	n, err := w.recovered(files)
 	var bad *AOFError
-	if errors.As(err, &bad) && w.failedSyncs { // bytes behind those that a sync has lost: an error, until they are cut off
+	if errors.As(err, &bad) && w.failedSyncs { // bytes after data that a failed sync has lost are an error until they are cut off
 		parts := files.Parts()
 		if err := w.fs.Truncate(filepath.Join(worldDir, parts[len(parts)-1].Name), bad.Good); err != nil {
 			return err
@@ -93,18 +92,18 @@ func (w *world) open() error {
 	return nil
 }
 
-// begin makes a log and an appender at an offset of no meaning.
+// begin creates a log and an appender at an arbitrary offset.
 func (w *world) begin() {
 	w.log = New(int64(1000 * (w.crashes + 1)))
 	w.a = NewAppender(w.log, w.files, AppenderOptions{Policy: w.policy, Now: func() int64 { return time.Now().UnixMilli() }})
 	w.a.round.usual = 0
-	w.a.quick.Store(true) // as after some syncs: there a sync takes no time
+	w.a.quick.Store(true) // in virtual time a sync takes no time
 	w.batch = false
 	w.first, w.ends = w.txs, nil
 	w.rewriting, w.fresh = false, false
 }
 
-// recovered reads the files, which have to hold a prefix.
+// recovered reads the files, which must contain a prefix of the transactions, and returns its length.
 func (w *world) recovered(files *Files) (int, error) {
 	n, open := 0, false
 	_, err := files.Load(Loader{CutTail: true, Command: func(args [][]byte, _ Place) error {
@@ -134,7 +133,7 @@ func (w *world) recovered(files *Files) (int, error) {
 	return n, err
 }
 
-// run runs a transaction of some commands and some bytes.
+// run runs a transaction with a number of commands and bytes.
 func (w *world) run(commands, bytes int) {
 	var b []byte
 	for range commands {
@@ -145,7 +144,7 @@ func (w *world) run(commands, bytes int) {
 	w.ends = append(w.ends, end)
 }
 
-// ack notes what the log says is synced.
+// ack records the transactions that the log calls synced.
 func (w *world) ack() {
 	upTo := w.log.Synced()
 	for i, end := range w.ends {
@@ -202,7 +201,7 @@ func (w *world) abort() error {
 	return nil
 }
 
-// startFresh starts again with transactions that no file has.
+// startFresh starts the files again, after transactions that are in no file.
 func (w *world) startFresh() error {
 	w.begin()
 	w.fresh, w.snap = true, w.txs
@@ -210,13 +209,13 @@ func (w *world) startFresh() error {
 	return err
 }
 
-// end ends the process, and continues with the files that next leaves.
+// end ends the process, and continues with the disk that next returns.
 func (w *world) end(next func() *crashfs.FS) error {
 	w.ack()
 	w.crashes++
 	w.fs = next()
 	_ = w.a.Close()
-	w.ack() // nothing more can have been
+	w.ack() // no later transaction can have been acknowledged
 	return w.open()
 }
 
@@ -249,7 +248,7 @@ func (w *world) do(s step) error {
 	case "crash":
 		return w.end(w.fs.Crash)
 	case "kill":
-		if w.log.Failure() != nil { // the new process does not know of a failed sync
+		if w.log.Failure() != nil { // the new process does not know that a sync failed
 			return w.end(w.fs.Crash)
 		}
 		return w.end(w.fs.Kill)
@@ -262,10 +261,10 @@ func (w *world) do(s step) error {
 			return nil
 		}
 		err := w.a.Close()
-		if w.ack(); err != nil { // as at kill
+		if w.ack(); err != nil { // as after a kill
 			return w.end(w.fs.Crash)
 		}
-		w.txs += s.N // no log has these
+		w.txs += s.N // transactions that are in no log
 		return w.startFresh()
 	case "policy":
 		w.policy = Policy(s.N % 3)
@@ -287,7 +286,7 @@ func (w *world) do(s step) error {
 	return nil
 }
 
-// restart closes in order; everything is there afterwards, unless it said not.
+// restart closes the files in order. Everything must be there afterwards, unless Close returned an error.
 func (w *world) restart() error {
 	all, fresh := w.txs, w.fresh
 	err := w.a.Close()
@@ -304,7 +303,7 @@ func (w *world) restart() error {
 	return w.open()
 }
 
-// play runs the steps in a bubble.
+// play runs the steps in virtual time.
 func (w *world) play(all []step) (err error) {
 	if err := w.open(); err != nil {
 		return err
@@ -315,7 +314,7 @@ func (w *world) play(all []step) (err error) {
 			if err := w.end(w.fs.Crash); err != nil {
 				return fmt.Errorf("step %d, %v: %w", i, s, err)
 			}
-		} else if isSystem(err) { // a fault hit a start: the next one is well
+		} else if isSystem(err) { // a fault hit a start; the next start works
 			if err := w.reopen(); err != nil {
 				return fmt.Errorf("step %d, %v: %w", i, s, err)
 			}
@@ -329,7 +328,7 @@ func (w *world) play(all []step) (err error) {
 
 func isSystem(err error) bool { return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) }
 
-// reopen tries again after a fault at a start; each fault is for once.
+// reopen tries again after a fault at a start. Each fault happens once.
 func (w *world) reopen() (err error) {
 	for range 20 {
 		_ = w.a.Close()
@@ -341,10 +340,9 @@ func (w *world) reopen() (err error) {
 	return err
 }
 
-// TestNothingAcknowledgedIsLost runs random workloads: transactions, rewrites,
-// faults of the disk, and crashes between any two operations on it. What is read
-// back afterwards are the transactions that ran, in whole ones, from the first to
-// at least the last that the log called synced.
+// TestNothingAcknowledgedIsLost runs random workloads: transactions, rewrites, faults of the disk, and crashes
+// between any two operations on it. The data afterwards must be complete transactions, from the first to at least the
+// last one that the log called synced.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	var crashes, lost int
 	draw.Check(t, func(rt *rapid.T) {

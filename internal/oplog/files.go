@@ -34,26 +34,25 @@ type Files struct {
 	manifest *Manifest
 	listed   bool             // there is a manifest
 	sizes    map[string]int64 // the sizes of the parts that are closed for appending, by name
-	begun    *begun           // a rewrite under way
+	begun    *begun           // a rewrite that is under way; nil: none
 
-	total atomic.Int64 // the result of Size
+	total atomic.Int64 // the value of Size
 }
 
-// begun is a rewrite between its cut and its end.
+// begun is a rewrite between its cut and its commit or abort.
 type begun struct {
 	incr  Part
 	fresh bool // the increment is not listed yet, and has a temporary name
 }
 
-// tempPrefix is the prefix of the names of files that are useless after a crash.
+// tempPrefix begins the names of files that are useless after a crash.
 const tempPrefix = "temp-"
 
-// OpenFiles reads the manifest of dir (appenddirname), for files whose names begin with name
-// (appendfilename). If the directory or the manifest is missing, there are no files. OpenFiles
-// moves a single append-only file from before Redis 7, which lies beside the directory, into it as
-// the base. It removes the files of an interrupted rewrite.
+// OpenFiles reads the manifest of dir (appenddirname), for files whose names begin with name (appendfilename).
+// Without the directory or the manifest, Files is empty. A single append-only file from before Redis 7, which lies
+// beside the directory, is moved into it as the base. OpenFiles removes the files of an interrupted rewrite.
 //
-// Errors: ErrManifest; fs.ErrNotExist, wrapped, if a file is listed and missing.
+// Errors: ErrManifest; fs.ErrNotExist, wrapped, if a listed file is missing.
 func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
 	f := &Files{fs: fsys, dir: dir, name: name, manifest: &Manifest{}, sizes: map[string]int64{}}
 	text, err := fsys.ReadFile(f.ManifestPath())
@@ -83,12 +82,12 @@ func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
 	return f, f.sweep()
 }
 
-// refuseItself returns an error if the manifest lists itself: sweep would remove it with the history.
+// refuseItself returns an error if the manifest lists itself: sweep would then remove it with the history.
 func (f *Files) refuseItself() error {
 	own := filepath.Base(f.ManifestPath())
 	for _, p := range append(f.manifest.Parts(), f.manifest.History...) {
 		if p.Name == own {
-			return fmt.Errorf("%s: %w: it lists itself as a file of type %c", f.ManifestPath(), ErrManifest, p.Type)
+			return fmt.Errorf("%s: %w: the manifest lists itself as a file of type %c", f.ManifestPath(), ErrManifest, p.Type)
 		}
 	}
 	return nil
@@ -102,7 +101,7 @@ func (f *Files) ManifestPath() string { return f.path(f.name + ".manifest") }
 
 func (f *Files) path(name string) string { return filepath.Join(f.dir, name) }
 
-// Parts returns the files that make up the data, in their order.
+// Parts returns the files with data, in the order in which to load them.
 func (f *Files) Parts() []Part {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,11 +111,12 @@ func (f *Files) Parts() []Part {
 // Empty reports whether there are no files.
 func (f *Files) Empty() bool { return len(f.Parts()) == 0 }
 
-// Size returns the bytes of all parts that are closed for appending. It takes no lock:
-// Files holds its own lock while it waits for the disk.
+// Size returns the bytes of all parts that are closed for appending. It takes no lock, because Files holds its lock
+// during disk operations.
 func (f *Files) Size() int64 { return f.total.Load() }
 
-// Same reports whether o lists the same parts with the same sizes. Neither may be appended to; o may be nil.
+// Same reports whether o, which may be nil, lists the same parts with the same sizes. No appender may be active on
+// either.
 func (f *Files) Same(o *Files) bool {
 	if f == nil || o == nil {
 		return f == o
@@ -128,7 +128,7 @@ func (f *Files) Same(o *Files) bool {
 	return slices.Equal(f.manifest.Parts(), o.manifest.Parts()) && maps.Equal(f.sizes, o.sizes)
 }
 
-// count adds the sizes up. The lock is held.
+// count stores the sum of the sizes in total. The lock is held.
 func (f *Files) count() {
 	var sum int64
 	for _, p := range f.manifest.Parts() {
@@ -137,8 +137,8 @@ func (f *Files) count() {
 	f.total.Store(sum)
 }
 
-// upgrade makes the single file of older versions the base. It writes the manifest first. If the
-// power fails before it has moved the file, the next start repeats the upgrade.
+// upgrade makes the single file of older versions the base. It writes the manifest before it moves the file. If the
+// power fails in between, the next start repeats the upgrade.
 func (f *Files) upgrade() error {
 	old := filepath.Join(filepath.Dir(f.dir), f.name)
 	i, err := f.fs.Stat(old)
@@ -162,7 +162,7 @@ func (f *Files) upgrade() error {
 	return disk.Replace(f.fs, old, f.path(f.name))
 }
 
-// halfUpgraded reports whether the manifest is that of an upgrade that has not moved the file.
+// halfUpgraded reports whether the manifest is from an upgrade that has not moved the file yet.
 func (f *Files) halfUpgraded() bool {
 	m := f.manifest
 	if m.Base == nil || m.Base.Name != f.name || len(m.Incrs) > 0 {
@@ -172,12 +172,12 @@ func (f *Files) halfUpgraded() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// measure notes the sizes of all parts, and returns an error if one is missing.
+// measure records the sizes of all parts. It returns an error if one is missing.
 func (f *Files) measure() error {
 	for _, p := range f.manifest.Parts() {
 		i, err := f.fs.Stat(f.path(p.Name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the append-only file %s is missing, which the manifest %s lists: put it back, or take its line out if you can do without its data: %w",
+			return fmt.Errorf("the append-only file %s is missing, but the manifest %s lists it: put it back, or remove its line if you can do without its data: %w",
 				f.path(p.Name), f.ManifestPath(), err)
 		}
 		if err != nil {
@@ -226,8 +226,8 @@ func (f *Files) sweep() error {
 	return err
 }
 
-// dropHistory removes replaced files, and then their lines: a line without its
-// file does no harm, a file without its line would stay for ever. The lock is held.
+// dropHistory removes replaced files, and then their lines. The order matters: a line without its file does no harm,
+// but a file without its line would stay for ever. The lock is held.
 func (f *Files) dropHistory() {
 	if len(f.manifest.History) == 0 {
 		return
@@ -239,13 +239,13 @@ func (f *Files) dropHistory() {
 	}
 	m := f.manifest.clone()
 	m.History = nil
-	_ = f.save(m) // as above
+	_ = f.save(m) // the next start or rewrite tries again
 }
 
-// save writes a manifest and makes it the current one. If only the sync of its directory fails, the
-// new manifest is current too, and save returns the error. The lock is held.
+// save writes a manifest and makes it the current one. If only the sync of the directory fails, the new manifest is
+// current anyway, and save returns the error. The lock is held.
 func (f *Files) save(m *Manifest) error {
-	if base, incr := m.lastSeqs(); max(base, incr) > maxSeq { // a later start would refuse it
+	if base, incr := m.lastSeqs(); max(base, incr) > maxSeq { // the next start would refuse the manifest
 		return fmt.Errorf("%s: the number of the next append-only file is above %d: start with appendonly no, move %s away, then "+
 			"CONFIG SET appendonly yes", f.ManifestPath(), int64(maxSeq), f.dir)
 	}

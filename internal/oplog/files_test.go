@@ -13,8 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/crashfs"
 )
 
-// dir is a disk with files; a path that does not begin with / is in the
-// append-only directory.
+// dir returns a disk with files. A path that does not begin with / is in the append-only directory.
 func dir(t *testing.T, files map[string]string) *crashfs.FS {
 	t.Helper()
 	f := crashfs.New(1)
@@ -53,7 +52,7 @@ func TestLoadCutsTheLastFileAtAnyByteOfATornRecord(t *testing.T) {
 	head := string(request("SELECT 0", "SET a 1"))
 	last := string(request("MULTI", "SET key value", "DEL b", "EXEC"))
 	for n := 1; n < len(last); n++ {
-		for _, empty := range []bool{false, true} { // behind it there may be files without data
+		for _, empty := range []bool{false, true} { // files without data may follow
 			f := dir(t, map[string]string{
 				"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(request("SET b 1")), "a.aof.2.incr.aof": head + last[:n],
 			})
@@ -133,7 +132,7 @@ func TestWhatARewriteLeftIsRemoved(t *testing.T) {
 	}
 }
 
-// An old file is moved into the directory. Whenever the power fails, it is found.
+// An old file is moved into the directory. A power cut at any time loses neither its place nor its data.
 func TestAnOldFileBecomesTheBase(t *testing.T) {
 	for changes := range 12 {
 		f := dir(t, map[string]string{"/data/a.aof": string(request("SET a 1", "SET b 2"))})
@@ -164,7 +163,7 @@ func TestAnOldFileBecomesTheBase(t *testing.T) {
 	}
 }
 
-// What is written can be read again: a number that a start refuses is not given to a file.
+// A manifest that a start would refuse is not written.
 func TestTheNumbersOfFilesHaveAnEnd(t *testing.T) {
 	text := fmt.Sprintf("file a.aof.9.incr.aof seq %d type i\n", int64(maxSeq))
 	f := dir(t, map[string]string{"a.aof.manifest": text, "a.aof.9.incr.aof": string(request("SET a 1"))})

@@ -2,7 +2,7 @@ package oplog
 
 import "testing"
 
-// A replica has nothing that a killed server's files lack.
+// A replica has no data that a killed server's files lack.
 func TestAReplicaReadsNoFurtherThanTheFilesHold(t *testing.T) {
 	l := New(0)
 	l.Keep(1 << 10)
@@ -26,7 +26,7 @@ func TestAReplicaReadsNoFurtherThanTheFilesHold(t *testing.T) {
 	}
 }
 
-// An appender whose sync ends after the stream has started again does not report it.
+// An appender does not report a sync that ends after the stream was reset.
 func TestAFormerStreamsOffsetsDoNotCount(t *testing.T) {
 	l := New(0)
 	l.Keep(1 << 10)

@@ -16,7 +16,7 @@ func TestAReplyWaitsForAllThatHoldsIt(t *testing.T) {
 	l.SetGroup(true)
 	term := l.Holds().Term()
 	if l.OnSettled(100, &w) {
-		t.Fatal("it is neither synced nor committed")
+		t.Fatal("the offset is neither synced nor committed")
 	}
 	if l.SetSynced(100); w != 0 || l.Settled(100) || !l.Durable(100) {
 		t.Errorf("synced, not committed: woken %d", w)
@@ -30,7 +30,7 @@ func TestAReplyWaitsForAllThatHoldsIt(t *testing.T) {
 	l.AppendVerbatim(make([]byte, 10), 0)
 	l.SetCommitted(term, 110)
 	if l.OnSettled(110, &w) {
-		t.Error("it is committed, and not synced")
+		t.Error("the offset is settled although it is not synced")
 	}
 	l.SetSynced(110)
 	if l.SetCommitted(term, 50); w != 2 || l.Committed() != 110 {
@@ -48,7 +48,7 @@ func TestADeposedMastersOffsetsDoNotCount(t *testing.T) {
 	before := l.Holds()
 	var w count
 	if l.OnSettled(100, &w) {
-		t.Fatal("it is not committed")
+		t.Fatal("the offset is not committed")
 	}
 	l.Depose()
 	after := l.Holds()
@@ -101,9 +101,9 @@ func TestAnAlarmWakesWhatWaitsForAGroup(t *testing.T) {
 	if l.Alarm(); w != 1 || lease != 1 || l.Alarms() != n+1 {
 		t.Errorf("woken %d and %d, %d alarms", w, lease, l.Alarms()-n)
 	}
-	l.Fail(errors.New("no space")) // not appendfsync always: a group does not wait for these files
+	l.Fail(errors.New("no space")) // without appendfsync always a group does not wait for these files
 	if l.OnSettled(100, &off); off != 0 {
-		t.Error("it does not wait")
+		t.Error("the waiter does not wait")
 	}
 	l.SetGroup(false)
 	if off != 1 || !l.Settled(100) {

@@ -12,13 +12,13 @@ import (
 
 // Loader receives the data of Files.Load.
 type Loader struct {
-	// RDB reads a snapshot from r, and returns the bytes that it has read after its end.
+	// RDB reads a snapshot from r. It returns the bytes behind the snapshot that it has read too.
 	RDB func(r io.Reader) (rest []byte, err error)
-	// Command applies a command, which ends at a place in a file. Load passes the commands of a
-	// transaction without a pause, with MULTI and EXEC. Command may keep the arguments.
+	// Command applies a command, which ends at a place in a file. Load passes the commands of a transaction one after
+	// another, with MULTI and EXEC. Command may keep the arguments.
 	Command func(args [][]byte, end Place) error
-	// CutTail truncates a file that ends within a command, and that no data follows, to its last
-	// complete command: aof-load-truncated. Without CutTail this is an error.
+	// CutTail truncates a file that ends within a command to its last complete command, if no data follows in a later
+	// file: aof-load-truncated. Without CutTail such a file is an error.
 	CutTail bool
 	// Load calls Progress with the bytes read so far, about every 256 KiB. It may be nil.
 	Progress func(read int64)
@@ -26,7 +26,7 @@ type Loader struct {
 
 // Place is a position in a file.
 type Place struct {
-	File   string // path
+	File   string // the file's path
 	Offset int64
 }
 
@@ -36,17 +36,17 @@ func (p Place) String() string { return fmt.Sprintf("%s, up to offset %d", p.Fil
 // Loaded is the result of Load.
 type Loaded struct {
 	Commands int64
-	Bytes    int64 // read
-	Cut      int64 // bytes cut off, 0: none
+	Bytes    int64 // bytes that were read
+	Cut      int64 // bytes that were cut off; 0: none
 	CutFile  string
-	Time     int64 // seconds since 1970 of the newest annotation, 0: none
-	Modified int64 // the time of the last change of the newest file, ms since 1970
+	Time     int64 // time of the newest annotation in seconds since 1970; 0: none
+	Modified int64 // time of the newest file's last change, in ms since 1970
 }
 
-// Load reads the parts in their order. The caller must not append meanwhile.
+// Load reads the parts in order. No appender may be active meanwhile.
 //
-// Errors name the file and, with an *AOFError, the offset; those of the Loader's functions are
-// wrapped. If the tail of a file could be cut off, the error says how.
+// Errors name the file and, for an *AOFError, the offset; errors of the Loader's functions are wrapped. If the tail
+// of a file could be cut off, the error says how.
 func (f *Files) Load(l Loader) (Loaded, error) {
 	var sum Loaded
 	parts := f.Parts()
@@ -101,13 +101,13 @@ func (f *Files) loadPart(p Part, last bool, l *Loader, sum *Loaded) error {
 	return fmt.Errorf("the append-only file %s: %w: %s", path, bad, f.advice(path, bad, last))
 }
 
-// advice returns what the operator can do about a damaged file.
+// advice returns the remedy for a damaged file.
 func (f *Files) advice(path string, e *AOFError, last bool) string {
 	switch {
 	case e.Truncated && last:
 		return fmt.Sprintf("set aof-load-truncated to yes, or cut the file with `ebb check --fix %s`", path)
 	case e.Truncated:
-		return "other files follow it, so to cut it would lose what is between: put it back whole"
+		return "other files follow this one, so cutting it would lose the data in between: restore the whole file"
 	}
 	return fmt.Sprintf("copy the file, then examine it with `ebb check %s`; if you can do without the data behind the good part, cut the file there", path)
 }
@@ -124,8 +124,7 @@ func (f *Files) cut(p Part, size int64) error {
 	return nil
 }
 
-// readPart reads a snapshot, or commands, or a snapshot and then commands, which
-// begin at an offset.
+// readPart reads a file: a snapshot, commands, or a snapshot and then commands. at is the offset of the commands.
 func readPart(path string, r *counter, l *Loader) (tail Tail, at int64, err error) {
 	start := *r.read
 	head := make([]byte, 8)
@@ -146,7 +145,7 @@ func readPart(path string, r *counter, l *Loader) (tail Tail, at int64, err erro
 	return tail, at, err
 }
 
-// counter counts what is read.
+// counter counts the bytes that are read.
 type counter struct {
 	r        disk.Reader
 	read     *int64

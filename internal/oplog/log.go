@@ -25,20 +25,20 @@ import (
 	"sync/atomic"
 )
 
-// blockSize is the size of a block in bytes; an append of at least bigAppend becomes a block of its
-// own, without a copy.
+// blockSize is the size of a block in bytes. An append of at least bigAppend bytes becomes its own block, without a
+// copy.
 const (
 	blockSize = 128 << 10
 	bigAppend = 32 << 10
 )
 
-// These are the errors of readers.
+// Errors of readers.
 var (
-	// ErrGone: the offset is no longer in memory, or is after the end of the stream.
+	// ErrGone means that the offset is no longer in memory, or is beyond the end of the stream.
 	ErrGone = errors.New("oplog: the offset is not in memory")
-	// ErrReset: Reset was called after the reader was created.
+	// ErrReset means that Reset was called after the reader was created.
 	ErrReset = errors.New("oplog: the stream has started again")
-	// ErrClosed: the reader was closed.
+	// ErrClosed means that the reader was closed.
 	ErrClosed = errors.New("oplog: the reader is closed")
 )
 
@@ -61,27 +61,27 @@ type Log struct {
 	end     atomic.Int64  // the offset after the newest byte
 	written atomic.Int64  // the files contain the stream up to here
 	synced  atomic.Int64  // the files are durable up to here
-	holds   atomic.Uint64 // of Holds
-	says    atomic.Bool   // AppendMessage appends messages; written with mu held
-	bound   atomic.Int64  // bytes that may wait to be written; 0: any number
+	holds   atomic.Uint64 // the value of Holds
+	says    atomic.Bool   // AppendMessage appends; written with mu held
+	bound   atomic.Int64  // number of bytes that may wait to be written; 0: any
 	failure atomic.Pointer[error]
-	alarms  atomic.Int64             // calls of Alarm
-	batches atomic.Int32             // batches that have begun and not ended
-	files   atomic.Pointer[Appender] // under Always: the appender that syncs; nil: there is none
+	alarms  atomic.Int64             // number of Alarms
+	batches atomic.Int32             // number of batches that have begun and not ended
+	files   atomic.Pointer[Appender] // under Always, the appender that syncs; nil: none
 
 	mu       sync.Mutex // guards the fields below
 	cur      *block     // the newest block
 	tail     *block     // the oldest block that ReaderAt finds
-	start    int64      // the first offset that can be read
+	start    int64      // the first readable offset
 	keep     int64
 	db       int // the selected database of the stream; -1: none
 	readers  []*Reader
 	sleepers int
-	epoch    int // counts Resets
+	epoch    int // number of Resets
 
 	smu       sync.Mutex // guards the fields below; no other lock is taken with it
 	waiting   []waiting
-	committed atomic.Int64 // a group's members hold the stream up to here; written with smu held
+	committed atomic.Int64 // the group's members have the stream up to here; written with smu held
 }
 
 // block is a piece of the stream. The bytes before size do not change.
@@ -92,7 +92,7 @@ type block struct {
 	next atomic.Pointer[block] // set when the block is full
 }
 
-// waiting is a waiter for an offset.
+// waiting is one wait for an offset.
 type waiting struct {
 	offset int64
 	until  goal
@@ -103,11 +103,11 @@ type waiting struct {
 type goal uint8
 
 const (
-	untilWritten  goal = iota // the files contain the offset
-	untilSynced               // they are durable up to it
-	untilSettled              // replies that depend on it may leave
-	untilPromised             // they may as far as the group is concerned
-	untilAlarm                // Alarm alone
+	untilWritten  goal = iota // the files contain the stream up to the offset
+	untilSynced               // the files are durable up to the offset
+	untilSettled              // replies that depend on the offset may leave
+	untilPromised             // replies may leave as far as the group is concerned
+	untilAlarm                // only Alarm ends the wait
 )
 
 // New returns an empty stream that begins at an offset.
@@ -125,8 +125,8 @@ func (l *Log) reset(start int64) {
 	l.synced.Store(start)
 }
 
-// Reset begins a new stream at an offset, as a replica does after a full synchronisation. Readers
-// of the old stream get ErrReset. The caller must not append during the call.
+// Reset starts a new stream at an offset, as a replica does after a full synchronisation. Readers of the old stream
+// get ErrReset. No append may run meanwhile.
 func (l *Log) Reset(offset int64) {
 	l.mu.Lock()
 	l.epoch++
@@ -138,8 +138,8 @@ func (l *Log) Reset(offset int64) {
 
 // A Unit holds the effects of one transaction.
 type Unit struct {
-	DB, Last int    // the databases that its first and its last command run in
-	Commands int    // more than one command becomes a MULTI
+	DB, Last int    // the databases of its first and of its last command
+	Commands int    // more than one command is enclosed in MULTI and EXEC
 	Bytes    []byte // the commands, with a SELECT where the database changes
 }
 
@@ -148,9 +148,8 @@ const (
 	exec  = "*1\r\n$4\r\nEXEC\r\n"
 )
 
-// Append appends a transaction, and returns the offset after it. The shards of the transaction are
-// locked. If kept is true, the log has taken over the bytes, and the caller must not use them
-// again; otherwise it has copied them.
+// Append appends a transaction, and returns the offset after it. The shards of the transaction are locked. If kept is
+// true, the log owns the bytes from now on, and the caller must not use them; otherwise it has copied them.
 func (l *Log) Append(u Unit) (end int64, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,12 +172,11 @@ func (l *Log) Append(u Unit) (end int64, kept bool) {
 	return l.publish(), kept
 }
 
-// A Range is a part of some bytes.
+// A Range is a part of a byte slice.
 type Range struct{ From, To int }
 
-// AppendVerbatim appends bytes of another stream, for a replica, whose stream is its master's. db
-// is the selected database after them. The parts of b in idle, which are in order, count in the
-// offsets, but readers for files skip them.
+// AppendVerbatim appends bytes of a master's stream on a replica. db is the selected database after them. idle lists
+// parts of b, in order, that count in the offsets but that readers for files skip.
 func (l *Log) AppendVerbatim(b []byte, db int, idle ...Range) (end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,8 +189,8 @@ func (l *Log) AppendVerbatim(b []byte, db int, idle ...Range) (end int64) {
 	return l.publish()
 }
 
-// AppendControl appends a command that only replicas receive. It counts in the offsets, but readers
-// for files skip it. It returns the offset after it.
+// AppendControl appends a command that only replicas receive, and returns the offset after it. The command counts in
+// the offsets, but readers for files skip it.
 func (l *Log) AppendControl(b []byte) (end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +204,7 @@ func (l *Log) control(b []byte) (end int64) {
 	return l.publish()
 }
 
-// passForFiles makes readers for files skip the bytes that were just written.
+// passForFiles makes readers for files skip bytes that were just written.
 func (l *Log) passForFiles(s span) {
 	for _, r := range l.readers {
 		if r.kind == ForFile {
@@ -215,19 +213,17 @@ func (l *Log) passForFiles(s span) {
 	}
 }
 
-// TakeMessages sets whether AppendMessage appends. It is on for the stream of a master with
-// replicas.
+// TakeMessages sets whether AppendMessage appends. It is on for a master's stream with replicas.
 func (l *Log) TakeMessages(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.says.Store(on)
 }
 
-// TakesMessages returns what TakeMessages has set. It costs an atomic read.
+// TakesMessages returns the value that TakeMessages has set. It costs one atomic read.
 func (l *Log) TakesMessages() bool { return l.says.Load() }
 
-// AppendMessage does the work of AppendControl for a caller that holds no shard. It does nothing unless
-// TakeMessages is on.
+// AppendMessage is AppendControl for a caller that holds no shard. It does nothing unless TakeMessages is on.
 func (l *Log) AppendMessage(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,8 +243,7 @@ func AppendSelect(b []byte, db int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// write copies b after the newest byte. Readers see it after publish, or earlier if it fills a
-// block.
+// write copies b after the newest byte. Readers see it after publish, or earlier if it fills a block.
 func (l *Log) write(b []byte) {
 	for len(b) > 0 {
 		c := l.cur
@@ -271,7 +266,7 @@ func (l *Log) writeString(s string) {
 	l.write(append(b[:0], s...))
 }
 
-// adopt makes b a block of its own.
+// adopt makes b a block, without a copy.
 func (l *Log) adopt(b []byte) { l.extend(b, len(b)) }
 
 // extend adds a block with n valid bytes, and drops the oldest blocks that the backlog does not
@@ -301,8 +296,8 @@ func (l *Log) publish() (end int64) {
 	return end
 }
 
-// wakeReady wakes the readers that have bytes to read. It wakes readers for files only if no batch
-// is about to end, because the end of the batch writes the files. The lock is held.
+// wakeReady wakes the readers that have bytes to read. While a batch is about to end (soon), it does not wake readers
+// for files, because the end of the batch writes the files. The lock is held.
 func (l *Log) wakeReady(soon bool) {
 	for i := 0; l.sleepers > 0 && i < len(l.readers); i++ {
 		if r := l.readers[i]; r.asleep && !(soon && r.kind == ForFile) && r.offset < r.limit() {
@@ -320,23 +315,22 @@ func (l *Log) wakeReaders() {
 // End returns the offset after the newest byte.
 func (l *Log) End() int64 { return l.end.Load() }
 
-// DB returns the database that the stream has selected, -1 for none.
+// DB returns the selected database of the stream; -1: none.
 func (l *Log) DB() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.db
 }
 
-// Cut returns the offset of the end of the stream and the database that is selected there, -1 for
-// none. The bytes after this offset are the difference to a snapshot of this instant. All shards
-// are locked.
+// Cut returns the offset of the end of the stream and the database that is selected there; -1: none. The bytes after
+// this offset are the difference to a snapshot of this instant. All shards are locked.
 func (l *Log) Cut() (offset int64, db int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur.base + l.cur.size.Load(), l.db
 }
 
-// cutFor is Cut, but sets the appender's cut before any bytes follow it, and returns the offset.
+// cutFor returns the same offset as Cut. It sets the appender's cut before any bytes follow the offset.
 func (l *Log) cutFor(a *Appender) (offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -345,20 +339,19 @@ func (l *Log) cutFor(a *Appender) (offset int64) {
 	return offset
 }
 
-// Unselect makes the next transaction begin with a SELECT, for a reader that starts here without
-// the stream before. It must not be called for a stream that replicas follow.
+// Unselect makes the next transaction begin with a SELECT, for a reader that starts here without the earlier stream.
+// It must not be called on a stream that replicas follow.
 func (l *Log) Unselect() {
 	l.mu.Lock()
 	l.db = -1
 	l.mu.Unlock()
 }
 
-// Keep sets the size of the replication backlog: the least number of bytes before End that stay
-// readable; 0 for none.
+// Keep sets the size of the replication backlog: the least number of bytes before End that stay readable; 0: none.
 func (l *Log) Keep(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keep == 0 && n > 0 { // the bytes before are not part of the backlog
+	if l.keep == 0 && n > 0 { // earlier bytes are not part of the backlog
 		l.start = l.cur.base + l.cur.size.Load()
 	}
 	l.keep = n
@@ -383,10 +376,10 @@ func (l *Log) SetAlways(on bool) {
 	}
 }
 
-// BeginBatch delays the writing of appended bytes until EndBatch, for an event loop whose clients
-// wait for one sync together. It reports whether it does so. If no client waits for syncs, or syncs
-// are slow, it returns false: the appender writes the bytes at once, and the caller must not call
-// EndBatch. Batches of several loops may overlap. Only OnBatchSettled waits for the end of a batch.
+// BeginBatch delays the writing of appended bytes until EndBatch, so that the clients of an event loop wait for one
+// sync together. It returns false if no client waits for syncs or syncs are slow: the appender then writes the bytes
+// at once, and the caller must not call EndBatch. Batches of several loops may overlap. Only OnBatchSettled waits for
+// the end of a batch.
 func (l *Log) BeginBatch() bool {
 	if a := l.files.Load(); a == nil || !a.quick.Load() {
 		return false
@@ -395,11 +388,10 @@ func (l *Log) BeginBatch() bool {
 	return true
 }
 
-// EndBatch ends a batch. It writes and syncs the bytes of the log before it returns. If another
-// goroutine uses the files or the disk fails, it leaves the work to the appender's goroutine. It
-// waits only for the disk.
+// EndBatch ends a batch. It writes and syncs the bytes of the log before it returns. If another goroutine uses the
+// files, or the disk fails, it leaves the work to the appender's goroutine. It waits only for the disk.
 func (l *Log) EndBatch() {
-	l.batches.Add(-1) // from here on Append wakes the appender; the bytes before are in the log
+	l.batches.Add(-1) // from here on Append wakes the appender; all earlier bytes are in the log
 	if l.synced.Load() >= l.end.Load() {
 		return
 	}
@@ -415,7 +407,7 @@ func (l *Log) hurry() {
 	l.wakeReady(false)
 }
 
-// Always returns what SetAlways has set.
+// Always returns the value that SetAlways has set.
 func (l *Log) Always() bool { return Holds(l.holds.Load())&holdSynced != 0 }
 
 // Written returns the offset up to which the files contain the stream.
@@ -431,7 +423,7 @@ func (l *Log) Followed() bool {
 	return slices.ContainsFunc(l.readers, func(r *Reader) bool { return r.kind == ForReplica })
 }
 
-// SetWritten sets the offset of Written, and wakes its waiters.
+// SetWritten sets Written, and wakes its waiters.
 func (l *Log) SetWritten(offset int64) {
 	l.written.Store(offset)
 	l.wroteMore()
@@ -447,8 +439,8 @@ func (l *Log) wroteMore() {
 	l.mu.Unlock()
 }
 
-// Bound sets how many bytes may wait to be written before Behind reports true; 0 for any number, if
-// there are no files.
+// Bound sets the number of bytes that may wait to be written before Behind returns true; 0: any number, because there
+// are no files.
 func (l *Log) Bound(bytes int64) {
 	l.bound.Store(bytes)
 	if bytes == 0 {
@@ -459,9 +451,9 @@ func (l *Log) Bound(bytes int64) {
 	}
 }
 
-// Behind reports whether more bytes than Bound wait for the files, so that clients should wait
-// before they write. If so, the log wakes w once, when the files have caught up or fail; clients do
-// not wait for files that fail. It costs three atomic reads.
+// Behind reports whether more bytes than Bound wait to be written, so that clients should wait before they write
+// more. If so, the log wakes w once, when the files have caught up or fail; clients do not wait for files that fail.
+// It costs three atomic reads.
 func (l *Log) Behind(w Waker) bool {
 	bound := l.bound.Load()
 	if bound == 0 || l.end.Load()-l.written.Load() <= bound || l.failure.Load() != nil {
@@ -470,7 +462,7 @@ func (l *Log) Behind(w Waker) bool {
 	return !l.await(waiting{l.end.Load() - bound/2, untilWritten, w})
 }
 
-// SetSynced sets the offset of Synced, and wakes its waiters.
+// SetSynced sets Synced, and wakes its waiters.
 func (l *Log) SetSynced(offset int64) {
 	l.synced.Store(offset)
 	l.syncedMore()
@@ -490,8 +482,8 @@ func (l *Log) isSynced(offset int64) bool {
 	return l.synced.Load() >= offset || offset > l.end.Load()
 }
 
-// OnSynced reports whether an offset is synced, or belongs to a stream before Reset. If it returns false, the log wakes w once: when
-// the offset is synced, when the files fail or have failed, or at an Alarm.
+// OnSynced reports whether an offset is synced, or belongs to a stream before Reset. If it returns false, the log
+// wakes w once: when the offset is synced, when the files fail or have failed, or at an Alarm.
 func (l *Log) OnSynced(offset int64, w Waker) bool {
 	if l.isSynced(offset) || l.await(waiting{offset, untilSynced, w}) {
 		return true
@@ -500,14 +492,14 @@ func (l *Log) OnSynced(offset int64, w Waker) bool {
 	return false
 }
 
-// hasten makes the appender write what it would leave to the end of a batch.
+// hasten makes the appender write now and not at the end of a batch.
 func (l *Log) hasten() {
 	if l.batches.Load() > 0 {
 		l.hurry()
 	}
 }
 
-// await notes a waiter, unless its wait is over. While the files fail it wakes a waiter for them at once.
+// await adds a waiter, unless its wait is over. If the files fail, it wakes a waiter for them at once.
 func (l *Log) await(x waiting) (over bool) {
 	l.smu.Lock()
 	defer l.smu.Unlock()
@@ -557,12 +549,11 @@ func (l *Log) wake(all bool) {
 	l.waiting = left
 }
 
-// Fail notes that the files fail with err, and wakes all waiters. With nil it notes that they work
-// again.
+// Fail records that the files fail with err, and wakes all waiters. With nil it records that they work again.
 func (l *Log) Fail(err error) {
 	if err == nil {
 		if l.failure.Swap(nil) != nil && l.Holds().Group() {
-			l.Alarm() // what waits for the group alone may have to wait for the files again
+			l.Alarm() // replies that waited only for the group may have to wait for the files again
 		}
 		return
 	}
@@ -573,7 +564,7 @@ func (l *Log) Fail(err error) {
 	l.mu.Unlock()
 }
 
-// Failure returns the error with which the files fail, nil if they work.
+// Failure returns the error with which the files fail, or nil.
 func (l *Log) Failure() error {
 	if p := l.failure.Load(); p != nil {
 		return *p

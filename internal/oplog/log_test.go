@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadersSeeTheStream has random appends, readers that begin anywhere in the
-// backlog, and a plain byte slice as the model.
+// TestReadersSeeTheStream compares random appends, and readers that start anywhere in the backlog, with a byte slice
+// as the model.
 func TestReadersSeeTheStream(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		l := New(rapid.Int64Range(0, 1000).Draw(t, "start"))
@@ -116,7 +116,7 @@ func TestTheBacklogKeepsWhatItShould(t *testing.T) {
 	}
 }
 
-// TestReadersFollowWriters has writers and readers run at once.
+// TestReadersFollowWriters runs writers and readers concurrently.
 func TestReadersFollowWriters(t *testing.T) {
 	l := New(0)
 	const writers, each = 4, 2000

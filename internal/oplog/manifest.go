@@ -9,14 +9,14 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// PartType is the type of a file of the append-only directory: its letter in the manifest.
+// PartType is the type of a file of the append-only directory, as a letter in the manifest.
 type PartType byte
 
-// These are the types of files.
+// The types of files.
 const (
-	Base    PartType = 'b' // a snapshot: RDB, or commands
-	History PartType = 'h' // replaced, and about to be removed
-	Incr    PartType = 'i' // commands since the base, or since the file before
+	Base    PartType = 'b' // a snapshot, as RDB or commands
+	History PartType = 'h' // replaced by a base, and to be removed
+	Incr    PartType = 'i' // the commands since the base or the previous increment
 )
 
 // Part is a file of the append-only directory.
@@ -38,16 +38,17 @@ type Manifest struct {
 	History []Part
 }
 
-// ErrManifest is wrapped by all errors about the text of a manifest.
+// ErrManifest is wrapped by all errors about the content of a manifest.
 var ErrManifest = errors.New("the manifest of the append-only files is invalid")
 
-// maxSeq is the greatest number of a file: each rewrite adds one. A manifest with a greater number is neither read nor written.
+// maxSeq is the greatest number of a file. Each rewrite uses a new one. A manifest with a greater number is neither
+// read nor written.
 const maxSeq = 1 << 62
 
 // maxManifestLine is the longest line that Redis reads.
 const maxManifestLine = 1024
 
-// Empty reports whether there is no data.
+// Empty reports whether the manifest lists no data.
 func (m *Manifest) Empty() bool { return m.Base == nil && len(m.Incrs) == 0 }
 
 // Parts returns the files to load, in their order.
@@ -59,7 +60,7 @@ func (m *Manifest) Parts() []Part {
 	return append(all, m.Incrs...)
 }
 
-// clone returns a manifest that can be changed without changing m.
+// clone returns a deep copy.
 func (m *Manifest) clone() *Manifest {
 	c := &Manifest{Incrs: append([]Part(nil), m.Incrs...), History: append([]Part(nil), m.History...)}
 	if m.Base != nil {
@@ -69,8 +70,7 @@ func (m *Manifest) clone() *Manifest {
 	return c
 }
 
-// lastSeqs returns the numbers of the base and of the newest increment, 0 for
-// none.
+// lastSeqs returns the numbers of the base and of the newest increment; 0: none.
 func (m *Manifest) lastSeqs() (base, incr int64) {
 	if m.Base != nil {
 		base = m.Base.Seq
@@ -102,7 +102,7 @@ func (m *Manifest) Format() []byte {
 	return b
 }
 
-// quoteName puts a name in quotes if it could not be parsed without them.
+// quoteName quotes a name that could not be parsed otherwise.
 func quoteName(name string) string {
 	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\'' && r != '\\' }
 	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
@@ -115,7 +115,7 @@ func quoteName(name string) string {
 // ErrManifest and name the line.
 func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) == 0 {
-		return nil, fmt.Errorf("%w: it is empty", ErrManifest)
+		return nil, fmt.Errorf("%w: the file is empty", ErrManifest)
 	}
 	m, named := &Manifest{}, map[string]bool{}
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
@@ -125,7 +125,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 		}
 		p, err := parsePart(line)
 		if named[p.Name] && err == nil {
-			err = errors.New("its file stands in a line before")
+			err = errors.New("an earlier line lists the same file")
 		}
 		if err == nil {
 			named[p.Name] = true
@@ -138,19 +138,19 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// add adds the part of a line, or returns an error if it contradicts the lines before.
+// add adds the part of a line. It returns an error if the part contradicts earlier lines.
 func (m *Manifest) add(p Part) error {
 	switch p.Type {
 	case Base:
 		if m.Base != nil {
-			return errors.New("there is a second base file")
+			return errors.New("the line lists a second base file")
 		}
 		m.Base = &p
 	case History:
 		m.History = append(m.History, p)
 	case Incr:
 		if n := len(m.Incrs); n > 0 && m.Incrs[n-1].Seq >= p.Seq {
-			return fmt.Errorf("its number is not above that of the line before, %d", m.Incrs[n-1].Seq)
+			return fmt.Errorf("the file's number is not above that of the previous increment, %d", m.Incrs[n-1].Seq)
 		}
 		m.Incrs = append(m.Incrs, p)
 	}
@@ -187,7 +187,7 @@ func (p *Part) set(key, value string) (err error) {
 	case "file":
 		p.Name = value
 		if value == "." || value == ".." || strings.ContainsAny(value, `/\`) {
-			err = errors.New("a file's name may not be a path")
+			err = errors.New("the file's name is a path; want a name without a directory")
 		}
 	case "seq":
 		p.Seq, err = strconv.ParseInt(value, 10, 64)

@@ -6,46 +6,44 @@ import (
 	"strconv"
 )
 
-// Plain translates a stream for redis-server 7.0 without changing its offsets: it overwrites
-// commands that redis-server does not know with commands of the same length that do nothing. The
-// caller passes the stream to Next in pieces, from the beginning of a command on.
+// Plain translates a stream for redis-server 7.0 without changing its offsets: it overwrites commands that
+// redis-server does not know with commands of the same length that have no effect. The caller passes the stream to
+// Next in pieces, starting at the beginning of a command.
 //
 //	*4 $9 LOCK.TAKE $3 key $2 me $4 5000   ──▶   *2 $4 PING $33 ____________
 //
-// Next keeps a command that ends in a later piece until then, so it returns complete commands only.
+// Next keeps an incomplete command until the piece with its end, so it returns only complete commands.
 type Plain struct {
 	// Knows selects the commands that Plain keeps, in addition to those of Redis 7.0.
 	Knows Dialect
 
 	held []byte // the beginning of a command
 	at   int    // the position in held up to which scan has parsed it
-	args int    // the number of arguments to come after at; -1: the head comes next
+	args int    // arguments still to come after at; -1: the head of a command comes next
 	out  []byte
 }
 
-// A Dialect selects the commands that a plain replica knows in addition to those of Redis 7.0.
+// A Dialect selects the commands that a plain replica knows besides those of Redis 7.0.
 type Dialect uint8
 
-// These are the dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands
-// of that server alone.
+// The dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands that only Valkey has.
 const (
 	Redis7 Dialect = iota
 	Redis8
 	Valkey9
 
-	noDialect // the dialect of commands that only later servers know
+	noDialect // for commands that only later servers know
 )
 
-// ErrForeign: the stream, which is another master's, has a command about plain data that the
-// replica does not know. Plain must not overwrite it, because the replica would then have different
-// data.
-var ErrForeign = errors.New("oplog: the stream has a command that this replica does not know, and that it needs")
+// ErrForeign means that the stream has a command about plain data that the replica does not know; such a stream comes
+// from another master. Plain must not overwrite the command, because the replica would then have different data.
+var ErrForeign = errors.New("oplog: the stream has a command about plain data that this replica does not know")
 
-// ErrNotAStream: the bytes do not begin with a command.
-var ErrNotAStream = errors.New("oplog: not at the beginning of a command")
+// ErrNotAStream means that the bytes do not begin with a command.
+var ErrNotAStream = errors.New("oplog: the bytes do not begin with a command")
 
-// Next translates the next piece of the stream. It returns b itself, or a buffer of its own, which
-// is valid until the next call. O(commands), plus a copy of the piece if it overwrites a command.
+// Next translates the next piece of the stream. It returns b itself, or a buffer that is valid until the next call.
+// O(commands), plus a copy of the piece if it overwrites a command.
 //
 // Errors: ErrNotAStream, ErrForeign; after an error the caller must not call Next again.
 func (p *Plain) Next(b []byte) ([]byte, error) {
@@ -56,7 +54,7 @@ func (p *Plain) Next(b []byte) ([]byte, error) {
 		p.at, p.args = 0, -1
 	}
 	p.out = p.out[:0]
-	done, from := 0, 0 // b[from:done] is whole commands that stay as they are
+	done, from := 0, 0 // b[from:done] holds complete commands that stay unchanged
 	for {
 		end, whole, err := p.scan(b, done)
 		if err != nil {
@@ -86,7 +84,7 @@ func (p *Plain) settle(b []byte, from, done int) []byte {
 		p.out = append(p.out, out...)
 		out = p.out
 	} else if len(p.held) > 0 {
-		p.out = append(p.out, out...) // held is about to change
+		p.out = append(p.out, out...) // p.held is about to change
 		out = p.out
 	}
 	rest := b[done:]
@@ -102,8 +100,8 @@ func (p *Plain) settle(b []byte, from, done int) []byte {
 	return out
 }
 
-// scan looks for the end of the command that begins at b[start:], and continues where its last call
-// stopped. It treats an empty line between commands as a command.
+// scan looks for the end of the command that begins at b[start:], and continues where the last call stopped. An empty
+// line between commands counts as a command.
 func (p *Plain) scan(b []byte, start int) (end int, whole bool, err error) {
 	if p.args < 0 {
 		if p.at = start; start == len(b) {
@@ -132,7 +130,7 @@ func (p *Plain) scan(b []byte, start int) (end int, whole bool, err error) {
 	return p.at, true, nil
 }
 
-// number reads the line with a number at b[i:].
+// number reads the line with a number that begins at b[i].
 func number(b []byte, i int, kind byte) (n, next int, ok bool, err error) {
 	if i >= len(b) {
 		return 0, 0, false, nil
@@ -154,7 +152,7 @@ func number(b []byte, i int, kind byte) (n, next int, ok bool, err error) {
 	return n, i + 2, true, nil
 }
 
-// nameOf returns the first argument of a whole command, nil if it has none.
+// nameOf returns the first argument of a complete command, or nil.
 func nameOf(command []byte) []byte {
 	n, i, ok, _ := number(command, 0, '*')
 	if !ok || n == 0 {
@@ -164,10 +162,9 @@ func nameOf(command []byte) []byte {
 	return command[i : i+l]
 }
 
-// appendIdle appends n bytes that make redis-server do nothing. Almost always this is one PING with
-// an argument. PING cannot have some total lengths, where the number of digits of its argument's
-// length changes; EXISTS can. For fewer bytes than the shortest PING with an argument, it appends
-// empty lines, which a server skips.
+// appendIdle appends n bytes without an effect in redis-server. Usually that is one PING with an argument. For some
+// total lengths, at which the number of digits of the argument's length changes, there is no such PING; EXISTS fits
+// then. For fewer bytes than the shortest PING with an argument, it appends empty lines, which a server skips.
 func appendIdle(b []byte, n int) []byte {
 	const ping = "*1\r\n$4\r\nPING\r\n"
 	if filled, ok := appendFilled(b, "PING", n); ok {
@@ -186,8 +183,7 @@ func appendIdle(b []byte, n int) []byte {
 	return b
 }
 
-// appendFilled appends a command with one argument, in exactly n bytes, and reports whether that is
-// possible.
+// appendFilled appends a command with one argument in exactly n bytes. It reports whether that is possible.
 func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
 	head := len("*2\r\n$4\r\n") + len(name) + len("\r\n")
 	for digits := 1; digits < 12; digits++ {
@@ -213,8 +209,8 @@ func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
 	return b, false
 }
 
-// stays reports whether the replica receives a command with that name. The names in ebb's log are
-// in capitals; those of another master's stream are as its clients wrote them.
+// stays reports whether the replica receives commands with a name. Names in ebb's log are in capitals; those in
+// another master's stream are as its clients wrote them.
 func (p *Plain) stays(name []byte) (bool, error) {
 	var b [20]byte
 	if len(name) > len(b) {
@@ -237,7 +233,7 @@ func (p *Plain) stays(name []byte) (bool, error) {
 	case p.Knows >= newer.lowest:
 		return true, nil
 	case newer.logged:
-		return false, nil // for the replica these fields are ordinary ones
+		return false, nil // for the replica these fields have no deadlines
 	}
 	return false, fmt.Errorf("%w: %s", ErrForeign, capitals)
 }
@@ -245,7 +241,7 @@ func (p *Plain) stays(name []byte) (bool, error) {
 // newerName is a command about plain data that Redis 7.0 does not know.
 type newerName struct {
 	lowest Dialect // the first dialect that knows it
-	// logged says that ebb's own log has the command. A replica that does not know it then misses
-	// only a deadline. The other commands come from another master.
+	// logged reports that ebb's own log has the command. A replica that does not know it misses only a deadline. All
+	// other commands come from another master.
 	logged bool
 }

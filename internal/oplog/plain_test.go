@@ -61,8 +61,8 @@ func TestPlainCommandsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Deadlines of hash fields go to replicas that know them; what another master has sent and
-// a replica does not know ends its link, because no other command says the same.
+// Deadlines of hash fields go to the replicas that know them. A command of another master that a replica does not
+// know ends the link, because no other command has the same effect.
 func TestNewerCommandsGoToThoseThatKnowThem(t *testing.T) {
 	const stays, idle, ends = "stays", "idle", "ends"
 	for name, want := range map[string][3]string{ // of Redis 7, Redis 8, Valkey 9
@@ -98,8 +98,8 @@ func TestAStreamThatBeginsInsideACommandIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheStreamMayComeInAnyPieces: what comes out is the same however the stream is
-// cut, has its length, and holds the plain commands where they were.
+// TestTheStreamMayComeInAnyPieces checks that the output is independent of how the stream is cut, has the same
+// length, and has the plain commands at the same offsets.
 func TestTheStreamMayComeInAnyPieces(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		var stream, want []byte

@@ -10,15 +10,14 @@ import (
 type Kind uint8
 
 const (
-	// ForFile readers see all bytes at once, except control bytes.
+	// ForFile readers see all bytes at once, without control bytes.
 	ForFile Kind = iota
-	// ForReplica readers see control bytes too. If there are files, they see only the bytes that
-	// the files contain, or, with SetAlways, the bytes that are synced. So a server that is killed
-	// restarts with all data that its replicas have.
+	// ForReplica readers see control bytes too. If there are files, they see only the bytes that the files contain,
+	// or, with SetAlways, the synced bytes. So a server that is killed restarts with all data that its replicas have.
 	ForReplica
 )
 
-// Reader reads the stream from an offset on. One goroutine uses it; any goroutine may call Close.
+// Reader reads the stream from an offset on. Only one goroutine may use it; any goroutine may call Close.
 type Reader struct {
 	l      *Log
 	kind   Kind
@@ -27,10 +26,10 @@ type Reader struct {
 	epoch  int
 	wake   chan struct{}
 
-	skip   []span // control bytes to come; guarded by l.mu, like the rest
+	skip   []span // control bytes ahead; guarded by l.mu, like the fields below
 	asleep bool
 	closed bool
-	nudged bool // Wait returns at once
+	nudged bool // makes Wait return at once
 }
 
 // span is a part of the stream.
@@ -53,11 +52,11 @@ func (l *Log) ReaderAt(offset int64, kind Kind) (*Reader, error) {
 	return r, nil
 }
 
-// Offset returns the offset of the bytes that Next returns next.
+// Offset returns the offset of the next byte that Next returns.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Next returns the next bytes of the stream, some 128 KiB at most unless one transaction is longer;
-// nil if there are none yet. The bytes do not change, and the caller may keep them.
+// Next returns the next bytes of the stream, or nil if there are none yet. It returns at most about 128 KiB, unless
+// one transaction is longer. The bytes do not change, and the caller may keep them.
 func (r *Reader) Next() []byte {
 	if r.kind == ForFile {
 		r.l.mu.Lock()
@@ -95,7 +94,7 @@ func (r *Reader) Next() []byte {
 	}
 }
 
-// pass notes bytes to come that readers for files skip. The log's lock is held.
+// pass records bytes ahead that a reader for files skips. The log's lock is held.
 func (r *Reader) pass(s span) {
 	if n := len(r.skip); n > 0 && r.skip[n-1].to == s.from {
 		r.skip[n-1].to = s.to
@@ -104,7 +103,7 @@ func (r *Reader) pass(s span) {
 	r.skip = append(r.skip, s)
 }
 
-// at returns the block that holds an offset, nil if it is not there yet.
+// at returns the block that holds an offset, or nil if there is none yet.
 func (r *Reader) at(offset int64) *block {
 	for {
 		next := r.b.next.Load() // read next before size: if next is set, size is final
@@ -132,7 +131,7 @@ func (r *Reader) limit() int64 {
 	return end
 }
 
-// Nudge makes Wait return, now or when it is called next, although there may be no bytes.
+// Nudge makes the present or the next Wait return, even without new bytes.
 func (r *Reader) Nudge() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
@@ -140,7 +139,7 @@ func (r *Reader) Nudge() {
 	r.rouse()
 }
 
-// Wait waits until Next would return bytes, or until Nudge. Errors: the error of ctx, ErrReset, ErrClosed.
+// Wait waits until Next has bytes, or until Nudge. Errors: the error of ctx, ErrReset, ErrClosed.
 func (r *Reader) Wait(ctx context.Context) error {
 	for {
 		r.l.mu.Lock()
@@ -182,7 +181,7 @@ func (r *Reader) rouse() {
 	}
 }
 
-// rise notes that the reader no longer waits, and reports whether it waited.
+// rise ends the reader's wait, and reports whether it waited.
 func (r *Reader) rise() bool {
 	if !r.asleep {
 		return false
@@ -192,15 +191,15 @@ func (r *Reader) rise() bool {
 	return true
 }
 
-// SetWritten is Log.SetWritten for the caller that writes the bytes of this reader. It does nothing
-// after Log.Reset, because the new stream has other offsets.
+// SetWritten calls Log.SetWritten, for the caller that writes this reader's bytes to a file. It does nothing after
+// Log.Reset, because the new stream has other offsets.
 func (r *Reader) SetWritten(offset int64) {
 	if r.note(&r.l.written, offset) {
 		r.l.wroteMore()
 	}
 }
 
-// SetSynced is Log.SetSynced, under the rules of SetWritten.
+// SetSynced calls Log.SetSynced under the same condition.
 func (r *Reader) SetSynced(offset int64) {
 	if r.note(&r.l.synced, offset) {
 		r.l.syncedMore()
@@ -217,7 +216,7 @@ func (r *Reader) note(what *atomic.Int64, offset int64) bool {
 	return true
 }
 
-// Close ends the reader: it releases its blocks, and Wait returns.
+// Close closes the reader: it releases the blocks, and Wait returns.
 func (r *Reader) Close() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// loadReal loads a directory of a server; a snapshot comes as the keys in it.
+// loadReal loads a server's directory. A snapshot is returned as its keys.
 func loadReal(t *testing.T, dir, name string) []string {
 	t.Helper()
 	files, err := OpenFiles(disk.OS(), filepath.Join(dir, "appendonlydir"), name)
@@ -53,7 +53,7 @@ func loadReal(t *testing.T, dir, name string) []string {
 	return all
 }
 
-// copyDir copies testdata to where it may be changed.
+// copyDir copies testdata to a directory that the test may change.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -63,9 +63,8 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// The directories in testdata were written by redis-server 7.0.15: SET a, RPUSH
-// list, a MULTI, BGREWRITEAOF, and then what is expected here; the first one with
-// aof-timestamp-enabled, the second one with a space in its name and without
+// redis-server 7.0.15 wrote the directories in testdata: SET a, RPUSH list, a MULTI, BGREWRITEAOF, and then the
+// commands below; the first one with aof-timestamp-enabled, the second one with a space in its name and without
 // snapshots.
 func TestDirectoriesOfRedisAreLoaded(t *testing.T) {
 	const after = "SELECT 3; hset h f v g w; SELECT 0; lpop list; SELECT 3; MULTI; set c two\r\nlines; SELECT 0; incr a; EXEC; SET e 1 PXAT 33000000000000"
@@ -81,7 +80,7 @@ func TestDirectoriesOfRedisAreLoaded(t *testing.T) {
 	}
 }
 
-// writeDir writes files as a server of ours does: commands, a rewrite, commands.
+// writeDir writes files as ebb does: commands, a rewrite, commands.
 func writeDir(t *testing.T, name string, o AppenderOptions) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -105,7 +104,7 @@ func writeDir(t *testing.T, name string, o AppenderOptions) (root string) {
 	must(t, a.CommitRewrite(base))
 	run(0, 3, "SET b 1", "RPUSH list x y", "LPOP list")
 	run(2, 1, "INCR a")
-	a.BeginRewrite(l.Cut()) // and given up: a third file
+	a.BeginRewrite(l.Cut()) // aborted: it leaves a third file
 	a.AbortRewrite()
 	run(2, 1, "INCR a")
 	must(t, a.Close())
@@ -145,7 +144,7 @@ func TestRedisLoadsWhatWeWrite(t *testing.T) {
 	}
 }
 
-// checkAOF has redis-check-aof look at a directory.
+// checkAOF runs redis-check-aof on a directory.
 func checkAOF(t *testing.T, manifest string) {
 	t.Helper()
 	path := realserver.Program(t, "redis-check-aof")
@@ -154,8 +153,8 @@ func checkAOF(t *testing.T, manifest string) {
 	}
 }
 
-// ask1 sends commands on a connection of their own, and returns the last reply's
-// text; "" if the server hangs up.
+// ask1 sends commands on a new connection, and returns the text of the last reply, or "" if the server closes the
+// connection.
 func ask1(t *testing.T, addr string, commands ...string) (reply string) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", addr, tier.Patience)

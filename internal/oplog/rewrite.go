@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// ErrRewriting: a rewrite is under way.
+// ErrRewriting means that a rewrite is under way.
 var ErrRewriting = errors.New("a rewrite of the append-only files is under way")
 
 var errNoRewrite = errors.New("no rewrite of the append-only files is under way")
@@ -55,8 +55,7 @@ func (f *Files) nextIncr() Part {
 	return Part{Name: fmt.Sprintf("%s.%d.incr.aof", f.name, seq+1), Seq: seq + 1, Type: Incr}
 }
 
-// create creates a file. Its name becomes durable together with the manifest that lists it. The
-// lock is held.
+// create creates a file. Its name becomes durable with the manifest that lists it. The lock is held.
 func (f *Files) create(name string) (disk.File, error) {
 	delete(f.sizes, strings.TrimPrefix(name, tempPrefix))
 	if err := f.fs.MkdirAll(f.dir); err != nil {
@@ -65,9 +64,9 @@ func (f *Files) create(name string) (disk.File, error) {
 	return f.fs.Create(f.path(name))
 }
 
-// beginRewrite opens the increment in which the appender continues. It adds the increment to the
-// manifest at once, after the present files. A fresh increment is added only with its base, because
-// until then the manifest lists other data.
+// beginRewrite opens the increment in which the appender continues. It adds the increment to the manifest at once,
+// after the present files. A fresh increment is added only together with its base, because until then the manifest
+// lists other data.
 func (f *Files) beginRewrite(fresh bool) (*appendFile, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +80,7 @@ func (f *Files) beginRewrite(fresh bool) (*appendFile, error) {
 		}
 		return a, err
 	}
-	if !f.listed { // otherwise, after a crash, OpenFiles would refuse files without a manifest
+	if !f.listed { // otherwise OpenFiles would refuse files without a manifest after a crash
 		if err := f.save(f.manifest); err != nil {
 			return nil, err
 		}
@@ -95,7 +94,7 @@ func (f *Files) beginRewrite(fresh bool) (*appendFile, error) {
 	return &appendFile{File: file, part: p}, nil
 }
 
-// settleIncr gives a fresh increment its name, before it is listed.
+// settleIncr gives a fresh increment its final name, before it is listed.
 func (f *Files) settleIncr(a *appendFile) error {
 	if err := a.Sync(); err != nil {
 		return err
@@ -114,9 +113,9 @@ func (f *Files) settleIncr(a *appendFile) error {
 	return err
 }
 
-// commitRewrite renames a synced file and makes it the base, which replaces all files from before
-// the rewrite's cut; it removes those. counts says whether the file is the base now. With counts
-// and an error, a power cut may undo the change, and the replaced files still exist.
+// commitRewrite renames a synced file and makes it the base. It then removes the replaced files, which are those from
+// before the rewrite's cut. counts reports whether the file is the base now. With counts and an error, a power cut
+// may undo the change, and the replaced files still exist.
 func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +145,7 @@ func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	return true, err
 }
 
-// extension returns "rdb" for an RDB file, and "aof" for a file of commands.
+// extension returns "rdb" for an RDB file and "aof" for a file of commands.
 func (f *Files) extension(name string) string {
 	if r, err := f.fs.Open(name); err == nil {
 		defer r.Close()
@@ -184,12 +183,12 @@ func (f *Files) abortRewrite() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.begun != nil && f.begun.fresh {
-		_ = f.fs.Remove(f.path(tempPrefix + f.begun.incr.Name)) // OpenFiles does it too
+		_ = f.fs.Remove(f.path(tempPrefix + f.begun.incr.Name)) // OpenFiles also removes it
 	}
 	f.begun = nil
 }
 
-// closed notes the final size of an increment that another one replaces for appending.
+// closed records the final size of an increment after another one has replaced it for appending.
 func (f *Files) closed(old, next *appendFile) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
