@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// infoLine is a line of INFO: the head of a section, or a name and a value.
+// infoLine matches a line of INFO: the head of a section, or a name and a value.
 var infoLine = regexp.MustCompile(`^(# [A-Za-z]+|[!-9;-~é]+:.*|)$`)
 
-// What a script raises stands in INFO as one field, and adds no line: a sentinel takes role:slave for a master that was demoted.
+// The text of a script's error is one field of INFO and adds no line: a Sentinel would take role:slave for a demoted
+// master.
 func TestWhatAScriptRaisesAddsNoLineToINFO(t *testing.T) {
 	c := dialTCP(t, startNode(t))
 	for _, raised := range []string{"x\r\nrole:slave y", "caf\xe9 x", "a:b#c d", "\x00\x1b[2J", " leading", "\r\n",

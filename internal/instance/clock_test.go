@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// settable is a clock that a test sets, as a group sets that of a member.
+// settable is a clock that a test sets, as a group sets a member's.
 type settable struct {
 	*clock.System
 	ahead atomic.Int64 // us
@@ -19,7 +19,7 @@ type settable struct {
 
 func (c *settable) Micros() int64 { return c.System.Micros() + c.ahead.Load() }
 
-// set makes the engine's clock of an instance be ahead of the machine's.
+// set sets how far the engine's clock of an instance is ahead of the machine's.
 func (c *settable) set(in *Instance, ahead time.Duration) {
 	tx := in.db.BeginAll(0)
 	defer tx.Commit()
@@ -27,8 +27,8 @@ func (c *settable) set(in *Instance, ahead time.Duration) {
 	tx.Retime()
 }
 
-// The clock of a member is its master's, which may be far from its machine's. Nothing that lasts for a while ends earlier or later because
-// the clock is set meanwhile.
+// A member's clock is its master's, which may be far from its machine's. Setting the clock changes no interval that
+// is under way.
 func TestIntervalsDoNotChangeWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	master, replica, rg := linkedMembers(t)
@@ -37,7 +37,7 @@ func TestIntervalsDoNotChangeWhenTheClockIsSet(t *testing.T) {
 	c.must("CONFIG", "SET", "timeout", "1000", "repl-timeout", "1000")
 	idle.must("PING")
 	for _, ahead := range []time.Duration{10 * time.Second, -10 * time.Second, time.Hour, -time.Hour} {
-		c.must("CLIENT", "PAUSE", "100", "WRITE") // holds the master's stream back
+		c.must("CLIENT", "PAUSE", "100", "WRITE") // holds back the master's stream
 		rg.clock.set(replica, ahead)
 		began := time.Now()
 		c.must("XREAD", "BLOCK", "100", "STREAMS", "s", "$")

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// listenAdmin binds the address of the directive http, if there is one. connections is the bound of its connections, 0 for the
-// default.
+// listenAdmin binds the address of the directive http. It returns nil if there is none. connections limits the open
+// connections; 0: the default.
 func (in *Instance) listenAdmin(cfg *config.Set, log *slog.Logger, connections int) (*adminhttp.Admin, error) {
 	addr := adminhttp.AdminAddr(cfg.String("http"))
 	if addr == "" {
@@ -28,19 +28,19 @@ func (in *Instance) listenAdmin(cfg *config.Set, log *slog.Logger, connections i
 			return nil, err
 		}
 		o.TLS = files.certificateOnly()
-		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12) // HTTP/2 needs it
+		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12) // HTTP/2 requires it
 	}
 	return adminhttp.ListenAdmin(addr, o)
 }
 
-// openConsole opens the console, if the directives want one, and serves it while the server loads.
+// openConsole opens the console, unless http-console is no, and serves it from now on, even while the server loads.
 func (in *Instance) openConsole(cfg *config.Set, log *slog.Logger) (err error) {
 	mode := cfg.String("http-console")
 	if in.admin == nil || mode == "no" {
 		return nil
 	}
-	host, _, _ := net.SplitHostPort(adminhttp.AdminAddr(cfg.String("http"))) // it is bound
-	data := in.Conn()                                                        // the console has its own
+	host, _, _ := net.SplitHostPort(adminhttp.AdminAddr(cfg.String("http"))) // no error: the address is bound
+	data := in.Conn()                                                        // for embed.Of; the console opens its own
 	in.console, err = console.New(embed.Of(data), console.Options{
 		Label:      cfg.String("http-console-label"),
 		ReadOnly:   cfg.Bool("http-console-read-only"),
@@ -59,9 +59,9 @@ func (in *Instance) openConsole(cfg *config.Set, log *slog.Logger) (err error) {
 	return nil
 }
 
-// closeConsole ends the streams and the requests of the console.
+// closeConsole ends the console's streams and requests.
 func (in *Instance) closeConsole() {
 	if in.console != nil {
-		_ = in.console.Close() // nil
+		_ = in.console.Close() // the error is always nil
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// startConsole starts a server with the admin pages and returns a function that asks for one of them.
+// startConsole starts a server with the admin pages, and returns a function that requests a page.
 func startConsole(t *testing.T, client *http.Client, scheme string, options ...string) (ask func(method, path, body string) (int, string)) {
 	t.Helper()
 	socket := realserver.Socket(t)
@@ -31,7 +31,7 @@ func startConsole(t *testing.T, client *http.Client, scheme string, options ...s
 	return asking(t, in, client, scheme)
 }
 
-// asking returns a function that asks for an admin page of an instance.
+// asking returns a function that requests an admin page of an instance.
 func asking(t *testing.T, in *Instance, client *http.Client, scheme string) func(method, path, body string) (int, string) {
 	return func(method, path, body string) (int, string) {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestAServerMayHaveNoConsole(t *testing.T) {
 	}
 }
 
-// Samples are the console's: a server without it has nothing that takes them.
+// Only the console takes samples: a server without it does not.
 func TestAServerWithoutAConsoleTakesNoSamples(t *testing.T) {
 	for _, o := range [][]string{{"--http", "127.0.0.1:0", "--http-console", "no"}, {"--http", ""}} {
 		cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", realserver.Socket(t)}, o...), nil)
@@ -107,7 +107,7 @@ func TestAServerWithoutAConsoleTakesNoSamples(t *testing.T) {
 	}
 }
 
-// While a server loads, the console shows that, and commands that may run then do.
+// While a server loads, the console shows that, and runs the commands that a loading server allows.
 func TestTheConsoleShowsThatTheServerLoads(t *testing.T) {
 	dir := t.TempDir()
 	in, socket, end := openIn(t, "--dir", dir)
@@ -192,7 +192,7 @@ func TestTheAdminPagesSpeakHTTPS(t *testing.T) {
 	}
 }
 
-// roundTrip is a function as an http.RoundTripper.
+// roundTrip is a function that implements http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -16,7 +16,7 @@ func TestMaxClientsLeavesDescriptorsForFiles(t *testing.T) {
 		want  descriptors
 	}{
 		{0, true, descriptors{}},
-		{1024, false, descriptors{992, 0}}, // as redis-server
+		{1024, false, descriptors{992, 0}}, // as in redis-server
 		{1024, true, descriptors{928, 64}},
 		{1 << 20, true, descriptors{1<<20 - 32 - 256, 256}},
 		{10, false, descriptors{1, 0}},

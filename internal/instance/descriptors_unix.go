@@ -4,7 +4,8 @@ package instance
 
 import "golang.org/x/sys/unix"
 
-// descriptorLimit returns how many files and sockets this process may have open; 0: the system names no limit.
+// descriptorLimit returns the number of files and sockets that this process may have open; 0: the system has no
+// limit.
 func descriptorLimit() int64 {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || uint64(l.Cur) > 1<<40 { //nolint:unconvert // int64 on FreeBSD

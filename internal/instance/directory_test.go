@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// openIn is Open in a working directory, without Load, on a unix socket elsewhere.
+// openIn calls Open, without Load, in a working directory, with a unix socket elsewhere.
 func openIn(t *testing.T, options ...string) (in *Instance, socket string, end func()) {
 	t.Helper()
 	socket = realserver.Socket(t)
@@ -26,12 +26,11 @@ func openIn(t *testing.T, options ...string) (in *Instance, socket string, end f
 	return in, socket, func() { shutDown(t, in) }
 }
 
-// A directive that asks for files is asked for in vain where there is no directory: it
-// means the working directory, as in Redis.
+// A directive that needs files uses the working directory if no directory is set, as in Redis.
 func TestWhatIsToBeKeptIsKeptInTheWorkingDirectory(t *testing.T) {
 	for _, x := range []struct {
 		options []string
-		file    string // that is there afterwards, "" for none
+		file    string // the file that exists afterwards; "": none
 	}{
 		{[]string{"--appendonly", "yes"}, "appendonlydir"},
 		{[]string{"--appendonly", "yes", "--save", ""}, "appendonlydir"},
@@ -75,7 +74,7 @@ func TestWhatIsToBeKeptIsKeptInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// The server refuses a setting that needs a directory when it has none.
+// A server without a directory refuses a setting that needs one.
 func TestConfigSetOfWhatNeedsADirectoryIsRefusedWithoutOne(t *testing.T) {
 	c := dial(t, startInstance(t, nil, "--enable-protected-configs", "yes"))
 	for _, pair := range [][]string{{"appendonly", "yes"}, {"save", "3600 1"}, {"dir", t.TempDir()}, {"dbfilename", "x.rdb"}} {
@@ -94,7 +93,7 @@ func TestConfigSetOfWhatNeedsADirectoryIsRefusedWithoutOne(t *testing.T) {
 	}
 }
 
-// Two servers may share a directory in which neither keeps anything by itself.
+// Two servers may share a directory if neither writes files by itself.
 func TestTwoServersThatKeepNothingShareADirectory(t *testing.T) {
 	dir := t.TempDir()
 	options := []string{"--dir", dir, "--save", "", "--appendonly", "no"}
@@ -118,8 +117,7 @@ func TestTwoServersThatKeepNothingShareADirectory(t *testing.T) {
 	}
 }
 
-// A server that has little to load answers its first client, and one that has more says
-// LOADING until Load has returned.
+// A server with little data answers its first client; one with more data replies LOADING until Load has returned.
 func TestNoClientHearsLoadingWhereThereIsLittleToLoad(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct{ first, want, last string }{

@@ -26,14 +26,13 @@ var (
 	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: see package draw")
 )
 
-// duePipelines is the number of pipelines of each client without a flag.
+// duePipelines is the default number of pipelines of each client.
 const duePipelines = 150
 
-// Clients send all kinds of requests, with items, leases, jobs and keys that live for a
-// few ms by the system's clock. Expiry rules record the expirations, and connections end
-// at any moment, even while they wait. The engine stays sound, all lines are empty when
-// the clients have left, each expiration was recorded once, the effects give the same
-// keyspace, and no goroutine is left.
+// Clients send all kinds of requests, with items, leases, jobs and keys that live for a few ms by the system's clock.
+// Expiry rules record the expirations, and connections end at any moment, even while they wait. Afterwards the engine
+// is consistent, all lines are empty once the clients have left, each expiration was recorded once, a replica of the
+// effects has the same keyspace, and no goroutine is left.
 func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	before := runtime.NumGoroutine()
 	seed := draw.Seed(t, *dueSeed)
@@ -57,7 +56,7 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	s.replica.Close()
 	s.db.Close()
 	for until := time.Now().Add(patience); runtime.NumGoroutine() > before && time.Now().Before(until); {
-		runtime.Gosched() // goroutines that get the signal to end do so by themselves
+		runtime.Gosched() // goroutines that were told to end do so by themselves
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		buf := make([]byte, 1<<20)
@@ -66,7 +65,7 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	t.Logf("%d replies on %d connections", s.replies.Load(), s.conns.Load())
 }
 
-// dueStress is the server and what its clients count.
+// dueStress is the server and the counts of its clients.
 type dueStress struct {
 	*stressed
 	noLimiters     bool
@@ -78,7 +77,7 @@ func newDueStress(t *testing.T) *dueStress {
 		"--set-max-listpack-entries", "8", "--zset-max-listpack-entries", "8", "--list-max-listpack-size", "8")}
 }
 
-// toldDatabases is the number of databases that have a rule; the clients use no other.
+// toldDatabases is the number of databases, each with a rule, that the clients use.
 const toldDatabases = 3
 
 func (s *dueStress) setRules() {
@@ -93,7 +92,7 @@ func (s *dueStress) setRules() {
 	}
 }
 
-// dueClient is a connection. The requests that wait for a reply go with it.
+// dueClient is a connection. Its waiting requests end with it.
 type dueClient struct {
 	conn   net.Conn
 	r      *bufio.Reader
@@ -110,8 +109,7 @@ func (s *dueStress) dial() *dueClient {
 	return &dueClient{conn, bufio.NewReader(conn), modeltest.Memory{}}
 }
 
-// client sends pipelines of requests, and leaves now and then, in the middle of one
-// or while it waits.
+// client sends pipelines of requests. Now and then it disconnects, in the middle of a pipeline or while it waits.
 func (s *dueStress) client(rng *rand.Rand, seed uint64) {
 	g := modeltest.NewOwnGenerator(seed, s.svc.Table())
 	g.Told, g.NoLimiters = true, s.noLimiters
@@ -136,8 +134,8 @@ func (s *dueStress) client(rng *rand.Rand, seed uint64) {
 	}
 }
 
-// pipeline sends some requests and reads the replies that come within some ms. It
-// reports whether all came; a client that waits any longer leaves.
+// pipeline sends some requests and reads the replies that arrive within a few ms. It reports whether all have
+// arrived; if not, the client disconnects.
 func (s *dueStress) pipeline(c *dueClient, rng *rand.Rand, g *modeltest.OwnGenerator) bool {
 	var b []byte
 	var sent [][]string
@@ -169,7 +167,7 @@ func (s *dueStress) pipeline(c *dueClient, rng *rand.Rand, g *modeltest.OwnGener
 	return true
 }
 
-// read reads a reply, but for pushes.
+// read reads a reply, and skips pushes.
 func (c *dueClient) read() (resp.Value, error) {
 	for {
 		v, err := wire.ReadValue(c.r)
@@ -179,7 +177,7 @@ func (c *dueClient) read() (resp.Value, error) {
 	}
 }
 
-// shortened makes most long times to live short, so that many deadlines pass.
+// shortened replaces most long TTLs by short ones, so that many deadlines pass.
 func shortened(args []string, rng *rand.Rand) []string {
 	for i, a := range args {
 		switch a {
@@ -192,7 +190,7 @@ func shortened(args []string, rng *rand.Rand) []string {
 	return args
 }
 
-// unfitForDue reports whether a request would stop what is to be looked at.
+// unfitForDue reports whether a request would stop the expirations under test.
 func unfitForDue(args []string) bool {
 	for _, a := range args {
 		if strings.EqualFold(a, "SET-ACTIVE-EXPIRE") {
@@ -202,7 +200,7 @@ func unfitForDue(args []string) bool {
 	return false
 }
 
-// follow runs the effects in the replica, in step, so that they do not pile up.
+// follow applies the effects to the replica as they arrive, so that they do not pile up.
 func (s *dueStress) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.replica.Run(s.db); err != nil {
@@ -213,7 +211,7 @@ func (s *dueStress) follow(ctx context.Context) {
 	}
 }
 
-// inspect looks whether everything is sound, and asks for what goes over it all.
+// inspect checks the engine, and runs commands that read the whole keyspace.
 func (s *dueStress) inspect(ctx context.Context) {
 	c := s.svc.NewSession(nil)
 	defer c.Closed(nil)
@@ -238,7 +236,7 @@ func (s *dueStress) inspect(ctx context.Context) {
 	}
 }
 
-// stop ends the server and the service, with the clients that are still connected.
+// stop ends the server and the service, while clients are still connected.
 func (s *dueStress) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -248,7 +246,7 @@ func (s *dueStress) stop() {
 	s.svc.Close()
 }
 
-// verify looks at what is left.
+// verify checks the final state.
 func (s *dueStress) verify() {
 	if n := s.db.Waiters(); n != 0 {
 		s.t.Errorf("%d places in lines are taken, and no client waits", n)
@@ -278,7 +276,7 @@ func (s *dueStress) verify() {
 	s.t.Logf("%d keys and %d items have expired, %d leases", stats.Expired, stats.ExpiredItems, stats.LeasesExpired)
 }
 
-// quiet reclaims what is due and compares with the replica.
+// quiet reclaims all that is due, and compares the keyspace with the replica's.
 func (s *dueStress) quiet() error {
 	for i := range stressLoops {
 		for r := s.db.Reclaimer(i, func() {}); r.Run() == 0; {

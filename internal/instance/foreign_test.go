@@ -18,7 +18,7 @@ import (
 
 // lines collects the output of a test's logger.
 type lines struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	text bytes.Buffer
 }
 
@@ -34,7 +34,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-// transports are the two that serve an instance's clients: each returns how to reach it.
+// transports starts an instance on each of the two transports, and returns functions that connect to them.
 func transports(t *testing.T, log io.Writer, options ...string) map[string]func() client {
 	t.Helper()
 	socket := realserver.Socket(t)
@@ -58,10 +58,10 @@ func transports(t *testing.T, log io.Writer, options ...string) map[string]func(
 	}
 }
 
-// rest is all that the server still says before it closes the connection.
+// rest returns all bytes that the server still sends before it closes the connection.
 func (c client) rest() string {
 	c.t.Helper()
-	all, _ := io.ReadAll(c.r) // a reset is an end as well
+	all, _ := io.ReadAll(c.r) // a reset counts as the end
 	return string(all)
 }
 
@@ -88,7 +88,7 @@ func TestAConnectionThatSendsHTTPIsClosedBeforeItsBodyIsRead(t *testing.T) {
 			c := dial()
 			for _, p := range pieces {
 				if _, err := io.WriteString(c, p); err != nil {
-					break // it is closed
+					break // the connection is closed
 				}
 			}
 			if said := c.rest(); said != "" {
@@ -99,7 +99,7 @@ func TestAConnectionThatSendsHTTPIsClosedBeforeItsBodyIsRead(t *testing.T) {
 		if v := c.ask("EXISTS", "fromapage", "/fromapage"); v.Int != 0 {
 			t.Errorf("%s: a page wrote %v", name, c.ask("KEYS", "*"))
 		}
-		for _, allowed := range []string{"SET HTTP/1.1 x\r\n", "SET /k HTTP/1.1\r\n"} { // it has said something else before
+		for _, allowed := range []string{"SET HTTP/1.1 x\r\n", "SET /k HTTP/1.1\r\n"} { // an earlier command on the connection was not HTTP
 			if _, err := io.WriteString(c, allowed); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestTheAdminPortRefusesRESP(t *testing.T) {
 	}
 }
 
-// dialTo connects, for as long as a test may take.
+// dialTo connects with a deadline for the whole test.
 func dialTo(t *testing.T, network, addr string) client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -13,9 +13,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// everyForm are requests after which a server holds each layout that it writes: all that
-// peerWrites makes, sizes on both sides of the limits between layouts, deadlines, several
-// databases, and libraries.
+// everyForm sends requests after which a server has each layout that it writes: all of peerWrites, sizes on both
+// sides of the limits between layouts, deadlines, several databases, and libraries.
 func everyForm(c client) {
 	c.t.Helper()
 	if err := c.writeAll(linesFor(c), "a"); err != nil {
@@ -86,10 +85,10 @@ func everyForm(c client) {
 	}
 }
 
-// databases are those that everyForm writes to.
+// databases are the databases that everyForm writes to.
 var databases = []string{"0", "2", "4", "9", "15"}
 
-// varied is text of n bytes that compresses little.
+// varied returns a text of n bytes that compresses little.
 func varied(n int) string {
 	b := make([]byte, n)
 	x := uint32(n)*2654435761 + 1
@@ -102,11 +101,11 @@ func varied(n int) string {
 	return string(b)
 }
 
-// timedFields reports whether a server has deadlines of hash fields.
+// timedFields reports whether a server supports deadlines of hash fields.
 func (p otherServer) timedFields() bool { return p.program != realserver.Redis7 }
 
-// A file that a peer has saved is loaded by ebb, key by key: with its own compression and
-// without, with times of access and with counters.
+// ebb loads each key of a file that a peer has saved: with and without the peer's compression, with access times and
+// with counters.
 func TestFilesOfThePeersAreLoaded(t *testing.T) {
 	for _, p := range peers {
 		for _, options := range [][]string{{"--rdbcompression", "yes", "--maxmemory-policy", "allkeys-lfu", "--maxmemory", "1gb"},
@@ -125,9 +124,8 @@ func TestFilesOfThePeersAreLoaded(t *testing.T) {
 	}
 }
 
-// What DUMP of a peer gives is restored by ebb, and what ebb dumps by the peers: all of them
-// take what holds no deadlines of hash fields. Those Redis 8.0 alone takes, which has the
-// layout that ebb writes.
+// ebb restores what a peer dumps. All peers restore what ebb dumps, except for hashes with deadlines of fields: only
+// Redis 8.0 has the layout that ebb writes for these.
 func TestPayloadsAreExchangedWithThePeers(t *testing.T) {
 	all := make([]client, len(peers))
 	for i, p := range peers {
@@ -183,8 +181,7 @@ func hasDeadline(text string) bool {
 	return strings.ContainsAny(strings.ReplaceAll(due, "-1", ""), "0123456789")
 }
 
-// sendAll restores all keys of the database in another server, and returns those that it
-// refuses.
+// sendAll restores all keys of the database on another server, and returns the keys that this server refuses.
 func sendAll(from, to client) (refused []string) {
 	from.t.Helper()
 	var ask [][]string
@@ -196,7 +193,7 @@ func sendAll(from, to client) (refused []string) {
 	ask = ask[:0]
 	var names []string
 	for i, k := range keys {
-		if payload := facts[2*i]; !payload.IsNull() { // it may have expired since
+		if payload := facts[2*i]; !payload.IsNull() { // the key may have expired since
 			names = append(names, k.Str)
 			ask = append(ask, []string{"RESTORE", k.Str, strconv.FormatInt(max(facts[2*i+1].Int, 0), 10), payload.Str, "ABSTTL", "REPLACE"})
 		}
@@ -210,15 +207,15 @@ func sendAll(from, to client) (refused []string) {
 	return refused
 }
 
-// The file that ebb saves is loaded by all peers as long as no hash field has a deadline.
-// With one it says version 12, which Redis 8.0 alone takes.
+// All peers load the file that ebb saves, unless a hash field has a deadline: the file then has version 12, which
+// only Redis 8.0 loads.
 func TestThePeersLoadEbbsFile(t *testing.T) {
 	for _, timed := range []bool{false, true} {
 		dir := t.TempDir()
 		in, end := startIn(t, dir, "--save", "3600 1000000")
 		defer end()
 		ours := dialTCP(t, in.Addrs()[0].String())
-		source := dialTCP(t, peers[0].start(t)) // without deadlines of fields
+		source := dialTCP(t, peers[0].start(t)) // hash fields have no deadlines there
 		everyForm(source)
 		for _, db := range databases {
 			source.must("SELECT", db)

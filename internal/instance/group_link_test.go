@@ -21,16 +21,16 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// membership stands for a group: it notes what the links tell it.
+// membership acts as a group: it records the events of the links.
 type membership struct {
-	session.GroupOperator // nil: no operator asks for anything
+	session.GroupOperator // nil: no operator's requests
 	svc                   *session.Service
-	clock                 *settable    // of the engine
-	acks                  atomic.Int64 // how often it has acknowledged
+	clock                 *settable    // the engine's
+	acks                  atomic.Int64 // number of acknowledgements
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	notes   []string
-	refuses string // the call that it refuses
+	refuses string // the name of the call to refuse
 }
 
 func (g *membership) note(what string) error {
@@ -43,7 +43,7 @@ func (g *membership) note(what string) error {
 	return nil
 }
 
-// noted reports whether a note was made that begins so.
+// noted reports whether a record begins with prefix.
 func (g *membership) noted(prefix string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +55,7 @@ func (g *membership) noted(prefix string) bool {
 	return false
 }
 
-// count returns how many notes begin so.
+// count returns the number of records that begin with prefix.
 func (g *membership) count(prefix string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +104,7 @@ func (g *membership) Closed(uint64)             { _ = g.note("closed") }
 func (g *membership) Acked(a replication.Ack)   { _ = g.note("acked " + a.Group) }
 func (g *membership) Left(*replication.Replica) { _ = g.note("left") }
 
-// startMember starts a member of a group, which rests.
+// startMember starts a member of a group that follows no master.
 func startMember(t *testing.T, options ...string) (*Instance, *membership) {
 	t.Helper()
 	options = append([]string{"--port", strconv.Itoa(realserver.FreePort(t)), "--bind", "127.0.0.1"}, options...)
@@ -160,7 +160,7 @@ func TestTheLinksOfAGroupCarryStampsAndAcknowledgements(t *testing.T) {
 		"an acknowledgement":  func() bool { return mg.noted("acked all-of-it") },
 		"the data": func() bool {
 			r := connect(t, replica.address())
-			r.send("GET", "k") // MASTERDOWN until the link is up
+			r.send("GET", "k") // -MASTERDOWN until the link is up
 			return (<-r.soon()).Str == "v"
 		},
 		"a stamp behind the stream": func() bool { master.svc.Replication().Stamp("stamp-1"); return rg.noted("stamped stamp-1") },
@@ -195,10 +195,10 @@ func TestAMemberThatRefusesAMasterKeepsItsData(t *testing.T) {
 			followMember(t, replica, master)
 			tier.Eventually(t, "the link was refused", func() bool { return rg.noted(call) && rg.noted("closed") })
 			if got := c.must("GET", "k"); got.Str != "old" {
-				t.Errorf("it has %q", got.Str)
+				t.Errorf("the member has %q", got.Str)
 			}
 			if id, _, _ := replica.svc.Replication().Names(); id == aStream {
-				t.Error("its stream has the name of the one that it refused")
+				t.Error("the member's stream has the name of the refused stream")
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
 	tier.Eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
 }
 
-// A member that does not fit is told so before the master's shards are taken, and tries less and less often.
+// The master refuses a member that does not fit before it locks its shards, and the member tries less and less often.
 func TestAMemberThatDoesNotFitTriesLessOften(t *testing.T) {
 	t.Parallel()
 	master, mg := startMember(t)
@@ -279,7 +279,7 @@ func TestAMemberThatDoesNotFitTriesLessOften(t *testing.T) {
 	}
 }
 
-// linkedMembers starts a master, and a replica that is a member and has all data.
+// linkedMembers starts a master and a member that has all its data.
 func linkedMembers(t *testing.T) (master, replica *Instance, rg *membership) {
 	t.Helper()
 	master, _ = startMember(t)
@@ -290,7 +290,7 @@ func linkedMembers(t *testing.T) (master, replica *Instance, rg *membership) {
 	return master, replica, rg
 }
 
-// A master that was cut off would otherwise have stamps in its stream that no other node has.
+// Otherwise a master that was cut off would have stamps in its stream that no other node has.
 func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
 	t.Parallel()
 	master, replica, rg := linkedMembers(t)
@@ -307,7 +307,7 @@ func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
 			}
 		}
 	})
-	for n := range 300 { // pieces of the stream end in the middle of commands and of transactions
+	for n := range 300 { // reads of the stream end within commands and transactions
 		value := strings.Repeat("v", n*n)
 		c.must("SET", "k", value)
 		c.must("MULTI")
@@ -336,7 +336,8 @@ func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
 	}
 }
 
-// A replica that follows a member and is none hears nothing but the stream: without PING it would connect again after repl-timeout.
+// A replica of a member that is not a member itself receives only the stream. Without PING it would reconnect after
+// repl-timeout.
 func TestAReplicaBehindAMemberGetsPings(t *testing.T) {
 	t.Parallel()
 	master, replica, _ := linkedMembers(t)
@@ -373,7 +374,7 @@ func TestAQuietMasterAddsNoMessages(t *testing.T) {
 	}
 }
 
-// SYNC is asked for without a greeting, whatever REPLCONF has said before: the client gets no stamps.
+// A client that sends SYNC is not a member, whatever it has sent with REPLCONF, and gets no stamps.
 func TestSyncMakesNoMember(t *testing.T) {
 	t.Parallel()
 	master, _ := startMember(t)
@@ -411,6 +412,6 @@ func TestSyncMakesNoMember(t *testing.T) {
 	})
 	reading.Wait()
 	if strings.Contains(stream, "STAMP") {
-		t.Errorf("it gets a stamp: %q", stream)
+		t.Errorf("the member gets a stamp: %q", stream)
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// quorum stands for a group: what a number of replicas have acknowledged is committed. It always has the lease.
+// quorum acts as a group: an offset is committed when enough replicas have acknowledged it. It always has the lease.
 type quorum struct {
 	log    *oplog.Log
 	need   int
-	synced bool // what counts is what the replicas' files hold
+	synced bool // the offset of the replicas' files counts
 	told   chan struct{}
 	acks   atomic.Int64
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	acked map[*replication.Replica]int64
 }
 
@@ -40,7 +40,7 @@ func (q *quorum) Acked(a replication.Ack) {
 	if q.synced {
 		offset = a.Synced
 	}
-	q.mu.Lock() // until the log is told, so that has does not run ahead of it
+	q.mu.Lock() // held until the log has the offset, so that has is not ahead of the log
 	q.acked[a.Replica] = offset
 	all := []int64{}
 	for _, n := range q.acked {
@@ -62,7 +62,7 @@ func (q *quorum) Left(f *replication.Replica) {
 	delete(q.acked, f)
 }
 
-// pair starts a master, and a replica whose acknowledgement it needs.
+// pair starts a master and a replica whose acknowledgement the master needs.
 func pair(t *testing.T, when replication.AckTime, options ...string) (master, replica *Instance, q *quorum) {
 	t.Helper()
 	master, replica = startMaster(t, noPings...), startMaster(t, options...)
@@ -77,7 +77,8 @@ func pair(t *testing.T, when replication.AckTime, options ...string) (master, re
 
 func (in *Instance) address() string { return in.Addrs()[0].String() }
 
-// A write that returned is on the replica: 200 times without a second between, so the acknowledgements come at once.
+// When a write returns, the replica has it. 200 writes take less than a second each, so the acknowledgements are
+// immediate.
 func TestAWriteOfAGroupReturnsWhenTheReplicaHasIt(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
@@ -104,13 +105,13 @@ func TestAWriteOfAGroupReturnsWhenTheReplicaHasIt(t *testing.T) {
 	}
 }
 
-// reply is the next reply of a connection.
+// reply is the next reply on a connection.
 type reply struct {
 	resp.Value
 	err error
 }
 
-// soon reads the next reply in the background.
+// soon reads the next reply in a goroutine.
 func (c client) soon() <-chan reply {
 	got := make(chan reply, 1)
 	go func() {
@@ -133,7 +134,7 @@ func TestAReplyThatNoReplicaHasAcknowledgedStays(t *testing.T) {
 	reader.send("GET", "k")
 	read := reader.soon()
 	other := connect(t, master.address())
-	for range 20 { // the master goes on: it serves others, and sends the stream
+	for range 20 { // the master still serves others, and sends the stream
 		other.must("PING")
 	}
 	if got := admin.must("GET", "k"); got.Str != "old" {
@@ -173,14 +174,14 @@ func TestADeposedMasterTellsOfNothing(t *testing.T) {
 		t.Errorf("the write that the next master does not have: %v", v)
 	}
 	if v := <-writer.soon(); !errors.Is(v.err, io.EOF) {
-		t.Errorf("its connection: %v", v)
+		t.Errorf("the waiting client's connection: %v", v)
 	}
 	if got := admin.must("GET", "k"); got.Str != "old" {
 		t.Errorf("the next master has %q", got.Str)
 	}
 }
 
-// has returns how many replicas count, and whether one of them has acknowledged an offset.
+// has returns the number of replicas that count, and whether one of them has acknowledged an offset.
 func (q *quorum) has(offset int64) (replicas int, acknowledged bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -220,7 +221,7 @@ func TestAReplicaThatHasLeftCountsNoLonger(t *testing.T) {
 	})
 }
 
-// Without a group a replica acknowledges once a second.
+// Outside of a group a replica acknowledges once a second.
 func TestAReplicaAcknowledgesAtOnceOnlyIfItIsToldSo(t *testing.T) {
 	t.Parallel()
 	master, replica, q := pair(t, replication.AckApplied)
@@ -248,12 +249,12 @@ func TestAReplicaAcknowledgesAtOnceOnlyIfItIsToldSo(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	acknowledged("once a second")
-	q.log.SetGroup(false) // so that writes wait for no replica
+	q.log.SetGroup(false) // so that writes do not wait for a replica
 	before := q.acks.Load()
 	for range 200 {
 		c.must("INCR", "n")
 	}
-	if n := q.acks.Load() - before; n > 50 { // one a second, where a write takes less than 5 ms
+	if n := q.acks.Load() - before; n > 50 { // one a second would be fine: a write takes less than 5 ms
 		t.Errorf("%d acknowledgements of 200 writes", n)
 	}
 }

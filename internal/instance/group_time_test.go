@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// shiftedClock is the time of a machine whose clock is ahead.
+// shiftedClock is the clock of a machine that is ahead.
 type shiftedClock struct {
 	*clock.System
 	ahead time.Duration
@@ -26,8 +26,8 @@ type shiftedClock struct {
 
 func (c shiftedClock) Micros() int64 { return c.System.Micros() + c.ahead.Microseconds() }
 
-// startGroup starts a group of two servers and a witness, and returns the addresses of the servers and that of Sentinel's protocol at the
-// witness. The clock of the second server is ahead of the first one's.
+// startGroup starts a group of two servers and a witness. It returns the addresses of the servers and of the
+// witness's sentinel-port. The clock of the second server is ahead by ahead.
 func startGroup(t *testing.T, ahead time.Duration) (servers [2]string, sentinel string) {
 	t.Helper()
 	var ports []string
@@ -69,7 +69,7 @@ func startGroup(t *testing.T, ahead time.Duration) (servers [2]string, sentinel 
 	return servers, sentinel
 }
 
-// once asks a server on a connection of its own: a master that is replaced closes those that it has.
+// once sends a command on a new connection, because a replaced master closes its connections.
 func once(t *testing.T, addr string, args ...string) resp.Value {
 	t.Helper()
 	c := connect(t, addr)
@@ -78,15 +78,15 @@ func once(t *testing.T, addr string, args ...string) resp.Value {
 	return (<-c.soon()).Value
 }
 
-// span is between when and when something is.
+// span is the interval in which an event happened.
 type span struct{ from, to time.Time }
 
-// apart returns by how much two spans are apart, 0 if they overlap.
+// apart returns the distance of two spans, or 0 if they overlap.
 func (s span) apart(other span) time.Duration {
 	return max(s.from.Sub(other.to), other.from.Sub(s.to), 0)
 }
 
-// ends returns when the key k ends by a server's time, false if it has none.
+// ends returns the deadline of the key k by a server's clock, or false if it has none.
 func ends(t *testing.T, addr string) (span, bool) {
 	t.Helper()
 	began := time.Now()
@@ -95,8 +95,8 @@ func ends(t *testing.T, addr string) (span, bool) {
 	return span{began.Add(left), time.Now().Add(left + time.Millisecond)}, v.Kind == resp.KindInt && v.Int > 0
 }
 
-// The deadline of a key is on the master's clock. A member whose own clock is far off takes over the master's time, as a replica for what
-// it hides, and when it is promoted.
+// The deadline of a key is on the master's clock. A member whose own clock is far off uses the master's time: as a
+// replica for hiding expired keys, and after its promotion.
 func TestDeadlinesStayWhereTheyAreThoughClocksAreApart(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"30 s ahead": 30 * time.Second, "30 s behind": -30 * time.Second} {

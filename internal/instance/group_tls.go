@@ -12,17 +12,18 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// tlsFiles is a configuration that is read from the files of the tls-* directives again when their times or sizes have changed. A peer that
-// has proved nothing makes a handshake look at them, and no more, unless they cannot be read.
+// tlsFiles is a TLS configuration that follows changes of the files of the tls-* directives: it reads them again when
+// their times or sizes have changed. A handshake of an unauthenticated peer only looks up times and sizes, unless the
+// files have changed or cannot be read.
 type tlsFiles struct {
 	cfg  *config.Set
 	log  *slog.Logger
 	read func() (*tls.Config, error)
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	now    *tls.Config
-	stamp  string // of the files when now was read; "": not known
-	warned string // the stamp of files that could not be read
+	stamp  string // tlsStamp when now was read; "": unknown
+	warned string // the stamp of unreadable files that was logged
 }
 
 func (f *tlsFiles) get() *tls.Config {
@@ -39,12 +40,13 @@ func (f *tlsFiles) get() *tls.Config {
 		f.now, f.stamp = now, stamp
 	case f.warned != stamp:
 		f.warned = stamp
-		f.log.Warn("the TLS files of the group's port cannot be read again", "error", err)
+		f.log.Warn("cannot read the TLS files of the group's port again", "error", err)
 	}
 	return f.now
 }
 
-// tlsStamp returns the times and sizes of the files of the tls-* directives, and the other directives that the configurations depend on.
+// tlsStamp returns the times and sizes of the files of the tls-* directives, and the other directives on which the
+// configuration depends.
 func tlsStamp(cfg *config.Set) string {
 	var files []string
 	for _, name := range []string{"tls-cert-file", "tls-key-file", "tls-client-cert-file", "tls-client-key-file", "tls-ca-cert-file"} {

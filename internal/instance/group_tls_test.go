@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/certtest"
 )
 
-// A node of a group runs for longer than its certificate is valid, and its authority may be another one by then.
+// A node of a group runs for longer than its certificate is valid, and the next certificate may have a new authority.
 func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
 	written := time.Unix(1_800_000_000, 0)
 	write := func(cert, key []byte) {
 		t.Helper()
-		written = written.Add(time.Second) // the file system's clock may not have moved
+		written = written.Add(time.Second) // the file system's clock may not have advanced
 		for name, b := range map[string][]byte{certFile: cert, keyFile: key} {
 			if err := errors.Join(os.WriteFile(name, b, 0o600), os.Chtimes(name, written, written)); err != nil {
 				t.Fatal(err)
@@ -36,7 +36,7 @@ func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer // the handler locks
+	var said bytes.Buffer // the handler has a lock
 	server, client, err := GroupTLS(cfg, slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// shake makes a handshake, and returns the names that the two sides have seen.
+	// shake makes a handshake, and returns the certificate names that the two sides have seen.
 	shake := func() (ofServer, ofClient string) {
 		t.Helper()
 		dialled, err := net.Dial("tcp", l.Addr().String())
@@ -75,16 +75,16 @@ func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
 			write(certtest.Make(t, want))
 		}
 		if s, c := shake(); s != want || c != want {
-			t.Errorf("they show %q and %q, want %q", s, c, want)
+			t.Errorf("the two sides show %q and %q, want %q", s, c, want)
 		}
 	}
 	if err := os.WriteFile(certFile, []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		shake() // with what was there before
+		shake() // uses the old content
 	}
-	if n := strings.Count(said.String(), "cannot be read again"); n != 2 { // by the side that accepts and the one that dials
+	if n := strings.Count(said.String(), "cannot read the TLS files"); n != 2 { // once for accepting and once for dialling
 		t.Errorf("the log has said %d times that the files cannot be read: %s", n, said.String())
 	}
 }

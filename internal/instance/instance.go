@@ -1,5 +1,5 @@
-// Package instance runs a whole server from a configuration: an engine, its commands, its
-// files and its sockets. cmd/ebb and package server start their servers by Start.
+// Package instance runs a whole server from a configuration: an engine, its commands, its files and its sockets.
+// cmd/ebb and package server start their servers with Start.
 //
 // Start reading at Start.
 package instance
@@ -39,63 +39,61 @@ import (
 // Options configure an instance. Only Config is required.
 type Options struct {
 	Config *config.Set
-	Log    *slog.Logger   // default: nothing is logged
-	Level  *slog.LevelVar // the level of Log, which follows the directive loglevel; may be nil
+	Log    *slog.Logger   // nil: no log
+	Level  *slog.LevelVar // level of Log; the server sets it by the directive loglevel; may be nil
 
-	// Clock is the source of the engine's time; a new clock.System if nil.
+	// Clock is the source of the engine's time; nil: a new clock.System.
 	Clock clock.Clock
-	// AcceptClock starts the server although the system's clock is far behind the files.
+	// AcceptClock starts the server even if the system's clock is far behind the files.
 	AcceptClock bool
-	// Listeners are open listeners. The server uses each instead of binding its address, and
-	// closes it.
+	// Listeners are open listeners. The server uses each of them instead of binding its address, and closes it.
 	Listeners []net.Listener
-	// Pages are further pages at the address of the directive http, next to /metrics.
+	// Pages are additional pages at the address of the directive http, next to /metrics.
 	Pages []adminhttp.Page
-	// Group makes the server a member of a group; nil: it belongs to none.
+	// Group makes the server a member of a group; nil: none.
 	Group Group
-	// Start calls Bound after it has bound the addresses and before it serves the first client;
-	// may be nil.
+	// Bound is called after the addresses are bound and before the first client is served; may be nil.
 	Bound func()
-	// Start calls Listening when clients are served and before it loads the data; may be nil.
+	// Listening is called when clients are served, before the data is loaded; may be nil.
 	Listening func(*Instance)
 }
 
 // Group is a server's membership in a group (internal/group).
 type Group interface {
 	session.Member
-	// Clock is called once, before Attach, with the time of the engine without a group, and returns that in it.
+	// Clock is called once, before Attach, with the engine's time outside of a group. It returns the engine's time in
+	// the group.
 	Clock(machine clock.Clock) clock.Clock
 	// Attach is called once, before there are clients.
 	Attach(svc *session.Service)
-	// Begin is called when the data is loaded. It begins to take part in the group, and does not wait for the other nodes.
+	// Begin is called when the data is loaded. It starts to take part in the group, and does not wait for the other
+	// nodes.
 	Begin() error
-	// Close ends that. It is called before the end of the service, even if Begin was not.
+	// Close ends the membership. It is called before the service is closed, even if Begin was not called.
 	Close() error
 }
 
-// Instance is a whole server: an engine, its commands, its sockets, and the pages for
-// operators.
+// Instance is a whole server: an engine, its commands, its sockets, and the pages for operators.
 type Instance struct {
 	db    *engine.DB
 	svc   *session.Service
 	srv   *transport.Server
-	admin *adminhttp.Admin // nil without the directive http
+	admin *adminhttp.Admin // nil: no directive http
 	pages []adminhttp.Page
-	// console is nil without the directive http, and with http-console no.
+	// console is nil without the directive http or with http-console no.
 	console *console.Console
-	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
+	stop    chan struct{} // receives a value when a client has sent SHUTDOWN
 	pulse   pulse
 	group   Group // nil: none
 
-	tlsMu sync.Mutex   // guards tls: the pages ask for it while the server opens its ports
-	tls   []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
+	tlsMu sync.Mutex   // guards tls: the pages read it while the server opens its ports
+	tls   []*serverTLS // for the TLS port and the pages for operators
 
-	loaded bool // by Open, because there was nothing to load
+	loaded bool // by Open, because there was little or no data
 }
 
-// Start opens an engine and serves it as the configuration says, and returns when
-// the data is loaded. Stop it with Shutdown. The end of ctx ends the load, and Start
-// returns an error; a server that has started does not depend on ctx.
+// Start opens an engine and serves it as the configuration says. It returns when the data is loaded. Stop the server
+// with Shutdown. If ctx ends during the load, Start returns an error; a started server does not depend on ctx.
 func Start(ctx context.Context, o Options) (*Instance, error) {
 	in, err := Open(o)
 	if err != nil {
@@ -111,9 +109,8 @@ func Start(ctx context.Context, o Options) (*Instance, error) {
 	return in, nil
 }
 
-// Open does the first half of Start. It locks the directory and serves clients, which get
-// LOADING until Load has returned. If there is little data, Open loads it before it serves
-// the first client.
+// Open is the first half of Start. It locks the directory and serves clients, which get LOADING until Load has
+// returned. If there is little data, Open loads it before it serves the first client.
 func Open(o Options) (in *Instance, err error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	in = &Instance{stop: make(chan struct{}, 1)}
@@ -172,7 +169,7 @@ func (in *Instance) open(o Options, divided descriptors) error {
 		svc.Admin().HTTP = in.admin.Connections
 	}
 	if err = svc.OpenFiles(session.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
-		err = in.openConsole(cfg, o.Log) // its samples read the state of the files
+		err = in.openConsole(cfg, o.Log) // the console's samples read the state of the files
 	}
 	if err == nil {
 		in.srv, err = in.listen(cfg, o, loops)
@@ -183,12 +180,11 @@ func (in *Instance) open(o Options, divided descriptors) error {
 	return nil
 }
 
-// Conn returns a Conn over the engine, for the program that runs the server. The caller must
-// close it before Shutdown.
+// Conn returns a Conn on the engine, for the program that runs the server. The caller must close it before Shutdown.
 func (in *Instance) Conn() *conn.Conn { return embedded.Lend(in.svc) }
 
-// Load does the second half of Start, and then serves the pages for operators. ctx ends it
-// early; the caller must call Shutdown after an error.
+// Load is the second half of Start; it then serves the pages for operators. The end of ctx ends the load. After an
+// error the caller must call Shutdown.
 func (in *Instance) Load(ctx context.Context) error {
 	if !in.loaded {
 		if err := in.svc.Load(ctx); err != nil {
@@ -206,9 +202,9 @@ func (in *Instance) Load(ctx context.Context) error {
 	return nil
 }
 
-// GroupTLS returns how the nodes of a group prove to each other who they are: as servers, and as replicas, do. The files are
-// read again when they have changed: certificates end, and nodes run for years. A handshake uses what was there before where a file cannot
-// be read.
+// GroupTLS returns the TLS configurations of the group's port: for accepting, as the server's TLS port, and for
+// dialling, as replicas do. Both follow changes of the files, because nodes run for longer than certificates are
+// valid. While a file cannot be read, handshakes use its old content.
 func GroupTLS(cfg *config.Set, log *slog.Logger) (server, client *tls.Config, err error) {
 	if server, err = tlsConfig(cfg, log); err == nil {
 		client, err = replication.ClientTLS(cfg.String)
@@ -231,7 +227,7 @@ func GroupTLS(cfg *config.Set, log *slog.Logger) (server, client *tls.Config, er
 	return server, client, nil
 }
 
-// member returns g as an interface of session, which is nil if g is.
+// member returns g as a session.Member, which is nil if g is nil.
 func member(g Group) session.Member {
 	if g == nil {
 		return nil
@@ -239,9 +235,9 @@ func member(g Group) session.Member {
 	return g
 }
 
-// Loops returns the number of network loops for a configuration. The default is one for
-// every two processors. A loop with more connections reads and writes more at once, and
-// the other processors are free for reclaiming, long commands and the garbage collector.
+// Loops returns the number of network loops for a configuration. The default is one for every two processors. A loop
+// with more connections reads and writes more per system call, and the other processors are free for reclaiming, long
+// commands and the garbage collector.
 func Loops(cfg *config.Set) int {
 	if n := int(cfg.Int("io-loops")); n > 0 {
 		return n
@@ -249,7 +245,7 @@ func Loops(cfg *config.Set) int {
 	return max(1, runtime.GOMAXPROCS(0)/2)
 }
 
-// listen binds the addresses of the configuration.
+// listen binds the addresses of the configuration, and serves them.
 func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
 	runs := make([]func() time.Duration, loops)
@@ -302,14 +298,12 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 	return srv, nil
 }
 
-// quickLoad is the size of files, in bytes, up to which the server loads them before it
-// serves the first client. It takes a few ms. Redis serves clients during a load after the
-// same number of bytes.
+// quickLoad is the size of files, in bytes, up to which the server loads them before it serves the first client. Such
+// a load takes a few ms. Redis serves clients during a load after the same number of bytes.
 const quickLoad = 2 << 20
 
-// bind binds all addresses, and then serves them. If there is little or no data, it loads
-// it in between: clients that have connected meanwhile wait, and get no LOADING. bind calls
-// bound between the two; bound may be nil.
+// bind binds all addresses, calls bound if it is not nil, and then serves clients. If there is little or no data,
+// bind loads it before it serves clients: those that have connected meanwhile wait, and get no LOADING.
 func (in *Instance) bind(srv *transport.Server, bound func()) error {
 	srv.Hold()
 	err := in.svc.Open(srv)
@@ -329,7 +323,7 @@ func (in *Instance) bind(srv *transport.Server, bound func()) error {
 	return err
 }
 
-// addresses joins hosts and a port. It leaves out hosts with a '-' before them.
+// addresses joins each host with the port. It leaves out hosts that begin with '-'.
 func addresses(hosts []string, port int64) []string {
 	var out []string
 	for _, h := range hosts {
@@ -340,7 +334,7 @@ func addresses(hosts []string, port int64) []string {
 	return out
 }
 
-// hostOf converts redis.conf's words for all addresses to Go's.
+// hostOf converts redis.conf's names for all addresses to Go's.
 func hostOf(h string) string {
 	switch h {
 	case "*":
@@ -359,7 +353,7 @@ func certificate(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 	}
 	low, high, err := config.TLSVersions(cfg.String("tls-protocols"))
 	if err != nil {
-		return nil, err // the table has checked it
+		return nil, err // config has checked it
 	}
 	return &tls.Config{GetCertificate: certs.Get, MinVersion: low, MaxVersion: high}, nil
 }
@@ -391,18 +385,18 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 		}
 		pem, err := os.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("server: cannot read the certificates of tls-ca-cert-file: %w", err)
+			return nil, fmt.Errorf("server: cannot read the certificates of tls-ca-cert-file or tls-ca-cert-dir: %w", err)
 		}
 		found = c.ClientCAs.AppendCertsFromPEM(pem) || found
 	}
 	if !found {
-		return nil, fmt.Errorf("server: clients must show a certificate, but tls-ca-cert-file and tls-ca-cert-dir name " +
+		return nil, fmt.Errorf("server: clients must show a certificate, but tls-ca-cert-file and tls-ca-cert-dir have " +
 			"none to check it against: set one, or tls-auth-clients no")
 	}
 	return c, nil
 }
 
-// Service returns the commands of the instance.
+// Service returns the service that runs the instance's commands.
 func (in *Instance) Service() *session.Service { return in.svc }
 
 // DB returns the engine.
@@ -414,14 +408,15 @@ func (in *Instance) Addrs() []net.Addr { return in.srv.Addrs() }
 // Loops returns the number of network loops.
 func (in *Instance) Loops() int { return in.srv.Loops() }
 
-// Alive wakes every network loop and returns when all of them have turned, and have ended a slice of their reclaimers' work. When ctx ends
-// first, it returns an error that names a loop that has not: a command or a reclaimer has kept it since, or the program is stuck. Alive is
-// for the watchdog of a service manager; it takes the time of a wake-up, some 50 us, and that of a slice.
+// Alive wakes every network loop, and returns when each has run once and its reclaimer has finished a slice of work.
+// If ctx ends first, Alive returns an error that names a loop that has not: a command or a reclaimer has occupied it,
+// or the program is stuck. Alive is for the watchdog of a service manager. It takes the time of a wake-up, about 50
+// us, and that of a slice.
 func (in *Instance) Alive(ctx context.Context) error {
 	return in.pulse.alive(ctx, max(in.srv.Loops(), 1), in.srv.Nudge) // without event loops one goroutine does the idle work
 }
 
-// AdminAddr returns the address of the pages for operators, nil if there are none.
+// AdminAddr returns the address of the pages for operators, or nil.
 func (in *Instance) AdminAddr() net.Addr {
 	if in.admin == nil {
 		return nil
@@ -429,19 +424,17 @@ func (in *Instance) AdminAddr() net.Addr {
 	return in.admin.Addr()
 }
 
-// Asked returns a channel that yields a value when a client has sent SHUTDOWN and the data
-// is saved.
+// Asked returns a channel that receives a value when a client has sent SHUTDOWN and the data is saved.
 func (in *Instance) Asked() <-chan struct{} { return in.stop }
 
-// Prepare saves the data as the command SHUTDOWN does. After an error the server
-// continues. The context ends the wait for replicas.
+// Prepare saves the data as the command SHUTDOWN does. After an error the server continues. The end of ctx ends the
+// wait for replicas.
 func (in *Instance) Prepare(ctx context.Context, o session.ShutdownOptions) error {
 	return in.svc.PrepareShutdown(ctx, o)
 }
 
-// Shutdown stops listening, lets replies be written until ctx ends, closes all
-// connections, writes and syncs the append-only file, and releases the engine's memory. It
-// saves no snapshot: see Prepare.
+// Shutdown stops listening, lets replies be written until ctx ends, closes all connections, writes and syncs the
+// append-only file, and releases the engine's memory. It does not save a snapshot; Prepare does.
 func (in *Instance) Shutdown(ctx context.Context) error {
 	if in.admin != nil {
 		in.admin.Leave()
@@ -451,7 +444,7 @@ func (in *Instance) Shutdown(ctx context.Context) error {
 	return errors.Join(err, in.close(), in.closeAdmin())
 }
 
-// closeAdmin ends the pages for operators.
+// closeAdmin closes the pages for operators.
 func (in *Instance) closeAdmin() error {
 	if in.admin == nil {
 		return nil

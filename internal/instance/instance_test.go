@@ -29,9 +29,8 @@ func startInstance(t *testing.T, level *slog.LevelVar, options ...string) (socke
 	return socket
 }
 
-// startOnPort serves an empty engine on a port of 127.0.0.1 until the test ends.
-// Whatever else runs on the machine may take the port between the look and the bind:
-// then another is tried.
+// startOnPort serves an empty engine on a port of 127.0.0.1 until the test ends. Another program may take the free
+// port before the server binds it; then startOnPort tries another port.
 func startOnPort(t *testing.T, options ...string) *Instance {
 	t.Helper()
 	var err error
@@ -60,7 +59,7 @@ func startWith(t *testing.T, level *slog.LevelVar, options ...string) (*Instance
 	return in, err
 }
 
-// shutDown ends an instance, and what it still does for clients.
+// shutDown ends an instance and its requests.
 func shutDown(t *testing.T, in *Instance) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -69,7 +68,7 @@ func shutDown(t *testing.T, in *Instance) {
 	}
 }
 
-// client is a connection that waits for each reply.
+// client is a connection that reads the reply to each request.
 type client struct {
 	t *testing.T
 	net.Conn
@@ -141,7 +140,7 @@ func TestConnectionsBeyondMaxclientsAreCounted(t *testing.T) {
 	rejected(0)
 }
 
-// Bound is called before the first client is served, so that cmd/ebb can write its pidfile in time.
+// Bound is called before the first client is served, so that cmd/ebb can write its pidfile.
 func TestBoundIsCalledBeforeTheFirstReply(t *testing.T) {
 	socket := realserver.Socket(t)
 	cfg, err := config.Load([]string{"--port", "0", "--unixsocket", socket}, nil)
@@ -158,7 +157,7 @@ func TestBoundIsCalledBeforeTheFirstReply(t *testing.T) {
 			boundAtReply <- err == nil && bound.Load()
 		}()
 		for range 10_000 {
-			runtime.Gosched() // a server that serves already would reply meanwhile
+			runtime.Gosched() // a server that serves clients would reply meanwhile
 		}
 		bound.Store(true)
 	}})
@@ -171,7 +170,7 @@ func TestBoundIsCalledBeforeTheFirstReply(t *testing.T) {
 	}
 }
 
-// A long command's time counts for the command, although it runs beside its loop.
+// The time of a long command counts for the command although it runs off-loop.
 func TestWhatRunsBesideTheLoopsIsCountedWithItsTime(t *testing.T) {
 	c := dial(t, startInstance(t, nil, "--enable-debug-command", "yes"))
 	c.ask("DEBUG", "SLEEP", "0.02")
@@ -181,7 +180,7 @@ func TestWhatRunsBesideTheLoopsIsCountedWithItsTime(t *testing.T) {
 	if _, err := fmt.Sscanf(line, "calls=%d,usec=%d,", &calls, &us); err != nil || calls != 1 || us < 20000 {
 		t.Errorf("INFO says %s", info)
 	}
-	v := c.ask("SLOWLOG", "GET") // in which others may be, on a machine that stops for a moment
+	v := c.ask("SLOWLOG", "GET") // other commands may be in it if the machine stalls
 	if n := len(v.Elems); n == 0 || v.Elems[n-1].Elems[2].Int < 20000 || v.Elems[n-1].Elems[3].Elems[0].Str != "DEBUG" {
 		t.Errorf("the slow log is %v", v)
 	}

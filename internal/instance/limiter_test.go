@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// Clients that wait in a limiter's line end in several ways, the first one too; the others
-// are served in their order, one in each period.
+// Clients in a limiter's line end in several ways, among them the first one. The others are served in order, one in
+// each period.
 func TestALimiterPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestALimiterPassesTheDeadBy(t *testing.T) {
 					admin.send("CLIENT", "KILL", "ID", strconv.FormatInt(ids[i], 10)).read()
 				case 2:
 					if v := admin.send("CLIENT", "UNBLOCK", strconv.FormatInt(ids[i], 10)).read(); v.Int != 1 || line[i].read().Elems[0].Int != 0 {
-						t.Error("it was not unblocked")
+						t.Error("the client was not unblocked")
 					}
 				default:
 					continue
@@ -76,6 +76,6 @@ func TestADeadClientTakesNothing(t *testing.T) {
 	s.waiters(0)
 	clock.Advance(time.Minute)
 	if v := admin.send("RL.TAKE", "k", "1", "60000").read(); v.Elems[0].Int != 1 {
-		t.Errorf("it is not free: %v", v)
+		t.Errorf("the limiter is not free: %v", v)
 	}
 }

@@ -17,15 +17,14 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// lineServer is a server on a TCP socket, with two loops or without any, for clients
-// that wait in lines.
+// lineServer is a server on a TCP socket, with two loops or none, for clients that wait in lines.
 type lineServer struct {
 	t    *testing.T
 	db   *engine.DB
 	addr string
 }
 
-// newLineServer starts a server; clock is nil for the system's.
+// newLineServer starts a server. With a nil clock it uses the system clock.
 func newLineServer(t *testing.T, portable bool, clock clock.Clock) *lineServer {
 	s := &lineServer{t: t}
 	hooks := &session.Hooks{}
@@ -78,15 +77,14 @@ func (c *lineClient) read() resp.Value {
 	return v
 }
 
-// waiters waits until the given number of clients wait in line.
+// waiters waits until n clients wait in line.
 func (s *lineServer) waiters(n int64) {
 	for s.db.Waiters() != n {
 		runtime.Gosched()
 	}
 }
 
-// Clients that wait in line end in several ways, and the others are served in their order,
-// each with a greater token.
+// Clients in a lock's line end in several ways. The others are served in order, each with a greater token.
 func TestALockPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {
@@ -115,7 +113,7 @@ func TestALockPassesTheDeadBy(t *testing.T) {
 					admin.send("CLIENT", "KILL", "ID", strconv.FormatInt(ids[i], 10)).read()
 				case 3:
 					if v := admin.send("CLIENT", "UNBLOCK", strconv.FormatInt(ids[i], 10)).read(); v.Int != 1 || !line[i].read().IsNull() {
-						t.Error("it was not unblocked")
+						t.Error("the client was not unblocked")
 					}
 				default:
 					continue

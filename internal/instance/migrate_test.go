@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// peer is a server that keys move to and from.
+// peer is a server that keys are moved to and from.
 type peer struct {
 	client
 	host, port string
@@ -33,7 +33,7 @@ func realPeer(t *testing.T) peer {
 	return peer{dialTCP(t, addr), host, port}
 }
 
-// want sends a command and compares the reply, as redis-cli prints it.
+// want sends a command and checks the reply, in redis-cli's form.
 func (p peer) want(reply string, args ...string) {
 	p.t.Helper()
 	if got := strings.TrimSpace(string(wire.AppendTTY(nil, p.ask(args...)))); got != reply {
@@ -41,7 +41,7 @@ func (p peer) want(reply string, args ...string) {
 	}
 }
 
-// contents are a key of each type, and what reads it.
+// contents has a key of each type with the command that reads it.
 var contents = []struct {
 	make, read []string
 	reply      string
@@ -85,7 +85,7 @@ func TestMigrateCopiesAndReplacesWhenAskedTo(t *testing.T) {
 	from.want("(integer) 1", "EXISTS", "a")
 	from.want("(error) ERR Target instance replied with error: BUSYKEY Target key name already exists.",
 		"MIGRATE", to.host, to.port, "", "0", "60000", "KEYS", "a", "b", "c")
-	from.want("(integer) 1", "EXISTS", "a", "b", "c") // what was acknowledged has gone
+	from.want("(integer) 1", "EXISTS", "a", "b", "c") // the keys with an acknowledged RESTORE are gone
 	to.want("1) \"1\"\n2) \"old\"\n3) \"3\"", "MGET", "a", "b", "c")
 	from.want("OK", "MIGRATE", to.host, to.port, "b", "0", "60000", "REPLACE")
 	to.want(`"2"`, "GET", "b")
@@ -117,11 +117,11 @@ func TestAKeyStaysWhenTheTargetDoesNotAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() // it never accepts: the kernel does, and no process reads
+	defer ln.Close() // the kernel accepts connections, but no process reads
 	host, port, _ := net.SplitHostPort(ln.Addr().String())
 	from := startPeer(t)
 	from.ask("SET", "k", "v")
-	// A machine that stops for as long may meet the timeout before it has connected.
+	// On a stalled machine the timeout may pass before the connection is made.
 	if v := from.ask("MIGRATE", host, port, "k", "0", "100"); v.Str != "IOERR error or timeout reading to target instance" &&
 		v.Str != "IOERR error or timeout connecting to the client" {
 		t.Errorf("MIGRATE: %v", v)
@@ -147,7 +147,7 @@ func TestOthersAreServedDuringAMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(target)
-	for range 2 { // SELECT and RESTORE: the migration has the key now
+	for range 2 { // SELECT and RESTORE: the migration holds the key from now on
 		if _, err := wire.ReadValue(r); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestOthersAreServedDuringAMigration(t *testing.T) {
 	}
 	defer other.Close()
 	o := peer{client: client{t, other, bufio.NewReader(other)}}
-	for i := range 100 { // one of them is in the same shard: it may wait, but not the loop
+	for i := range 100 { // a key of the same shard may make its client wait, but not the loop
 		if _, err := other.Write(wire.AppendCommand(nil, "PING", strconv.Itoa(i))); err != nil {
 			t.Fatal(err)
 		}

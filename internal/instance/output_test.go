@@ -17,7 +17,7 @@ func TestTheSoftLimitEndsASubscriberWhileMessagesKeepComing(t *testing.T) {
 		if v := pub.ask("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 100000 0"); v.Str != "OK" {
 			t.Fatal(v)
 		}
-		sub.ask("SUBSCRIBE", "c") // and it reads no more
+		sub.ask("SUBSCRIBE", "c") // reads nothing more
 		message := strings.Repeat("m", 10_000)
 		n := 0
 		for ; n < 5000 && pub.ask("PUBLISH", "c", message).Int == 1; n++ {
@@ -66,9 +66,9 @@ func TestTheHardLimitCountsAReplyInProgress(t *testing.T) {
 			t.Errorf("%s: a reply below the limit has %d bytes", name, len(v.Str))
 		}
 		if name != "loops" {
-			continue // what is being written counts as unsent there
+			continue // output under way counts as unsent there
 		}
-		const many = 1500 // replies of more than the limit together, most of which the socket takes
+		const many = 1500 // replies that exceed the limit together, most of which fit into the socket
 		send(t, d, strings.Repeat("GET small\r\n", many))
 		for range many {
 			if v := d.read(); len(v.Str) != 90 {
@@ -79,7 +79,7 @@ func TestTheHardLimitCountsAReplyInProgress(t *testing.T) {
 }
 
 func TestAReplyShowsTheValueAsItWas(t *testing.T) {
-	const size = 12 << 20 // more than sockets take
+	const size = 12 << 20 // more than sockets hold
 	value := strings.Repeat("old!", size/4)
 	writes := [][]string{{"SETRANGE", "k", "10000000", "new"}, {"SETBIT", "k", "99999999", "1"}, {"APPEND", "k", "tail"},
 		{"BITFIELD", "k", "SET", "u8", "80000000", "1"}, {"DEL", "k"}, {"RENAME", "k", "k2"}}
@@ -105,8 +105,8 @@ func TestAReplyShowsTheValueAsItWas(t *testing.T) {
 	}
 }
 
-// waitForOutput returns when the server has a number of bytes of output, or more, for a client. CLIENT LIST may show the output of
-// others, and short replies of this one, for some time after they were read.
+// waitForOutput waits until the server has at least a number of bytes of output for a client. CLIENT LIST may show
+// output of other clients, and short replies of this one, for some time after they were read.
 func waitForOutput(c client, id string, bytes int) {
 	for {
 		_, omem, _ := strings.Cut(c.ask("CLIENT", "LIST", "ID", id).Str, " omem=")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A loop that comes as far as its reclaimer, and no further, is not alive.
+// A loop that is stuck in its reclaimer is not alive.
 func TestAReclaimerThatIsStuckIsNotAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck, quit := make(chan struct{}), make(chan struct{})

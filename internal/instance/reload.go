@@ -12,25 +12,25 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Reload reads the files of TLS and the aclfile again. A part whose files have a mistake stays as it is, and
-// Reload returns an error that names the file; the other part is reloaded. Connections stay
-// open, except those of deleted users and those with a channel that their user may no longer have, which Reload
-// closes as ACL LOAD does. Without such files Reload does nothing.
+// Reload reads the files of TLS and the aclfile again. If a file has a mistake, its part (TLS or the users) stays
+// unchanged, and Reload returns an error that names the file; the other part is reloaded. Connections stay open,
+// except for those of deleted users and those with a channel that their user no longer may use, which Reload closes
+// as ACL LOAD does. Without such files Reload does nothing.
 func (in *Instance) Reload() error {
 	var errs []error
 	for _, t := range in.serverTLS() {
 		if err := t.reload(); err != nil {
-			errs = append(errs, fmt.Errorf("TLS stays as it was: %w", err))
+			errs = append(errs, fmt.Errorf("the TLS configuration is unchanged: %w", err))
 		}
 	}
 	if err := in.svc.ReloadUsers(); err != nil {
-		errs = append(errs, fmt.Errorf("the users stay as they were: %w", err))
+		errs = append(errs, fmt.Errorf("the users are unchanged: %w", err))
 	}
 	return errors.Join(errs...)
 }
 
-// serverTLS is the TLS configuration of one kind of listeners. Each handshake uses the newest, so that a
-// reload concerns the connections after it.
+// serverTLS is the TLS configuration of one kind of listener. Each handshake uses the newest one, so a reload affects
+// only later connections.
 type serverTLS struct {
 	cfg   *config.Set
 	log   *slog.Logger
@@ -40,7 +40,7 @@ type serverTLS struct {
 	now atomic.Pointer[tls.Config]
 }
 
-// openTLS reads the files of the directives by build, and again at each Reload.
+// openTLS builds a configuration from the files of the directives. Reload builds it again.
 func (in *Instance) openTLS(cfg *config.Set, log *slog.Logger,
 	build func(*config.Set, *slog.Logger) (*tls.Config, error)) (*serverTLS, error) {
 	t := &serverTLS{cfg: cfg, log: log, build: build}
@@ -53,7 +53,7 @@ func (in *Instance) openTLS(cfg *config.Set, log *slog.Logger,
 	return t, nil
 }
 
-// serverTLS returns the configurations that openTLS has opened.
+// serverTLS returns the configurations that openTLS has built.
 func (in *Instance) serverTLS() []*serverTLS {
 	in.tlsMu.Lock()
 	defer in.tlsMu.Unlock()
@@ -70,7 +70,8 @@ func (t *serverTLS) reload() error {
 	return err
 }
 
-// certificateEnd returns when the first of the server's own certificates ends, zero if it has none. It looks for changed files.
+// certificateEnd returns the earliest end of the server's own certificates, or zero if it has none. It checks the
+// files for changes.
 func (in *Instance) certificateEnd() (end time.Time) {
 	for _, t := range in.serverTLS() {
 		cert, err := t.now.Load().GetCertificate(nil)
@@ -84,15 +85,15 @@ func (in *Instance) certificateEnd() (end time.Time) {
 	return end
 }
 
-// whole returns a configuration that follows Reload in all fields.
+// whole returns a configuration all of whose fields follow Reload.
 func (t *serverTLS) whole() *tls.Config {
 	c := t.now.Load().Clone()
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.now.Load(), nil }
 	return c
 }
 
-// certificateOnly returns a configuration that follows Reload in its certificate, and to which the caller may add
-// fields: net/http adds protocols.
+// certificateOnly returns a configuration whose certificate follows Reload. The caller may change its fields, as
+// net/http does with protocols.
 func (t *serverTLS) certificateOnly() *tls.Config {
 	c := t.now.Load().Clone()
 	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return t.now.Load().GetCertificate(hello) }

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// Reload reads the certificate, the authorities of clients and the users again, and a file with a mistake
-// changes nothing of its part.
+// Reload reads the certificate, the clients' authorities and the users again. A file with a mistake leaves its part
+// unchanged.
 func TestReloadReadsTheFilesOfTLSAndTheUsers(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -56,7 +56,7 @@ func TestReloadReadsTheFilesOfTLSAndTheUsers(t *testing.T) {
 		"--aclfile", path("users.acl"), "--http", "127.0.0.1:"+strconv.Itoa(http), "--http-tls", "yes")
 	c := dial(t, in.svc.Config.String("unixsocket"))
 
-	// handshake returns the name of the server, and whether it serves the client.
+	// handshake returns the server's certificate name, and whether the server accepts the client.
 	handshake := func(port int, who tls.Certificate) (name string, served bool) {
 		t.Helper()
 		o := &tls.Config{Certificates: []tls.Certificate{who}, InsecureSkipVerify: true} //nolint:gosec // the test compares names

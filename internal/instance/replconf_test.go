@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What a replica says of itself is shown to others: nothing in it can make a line of its
-// own, or a number that is none.
+// Other clients see a replica's REPLCONF options. No value may add a line to INFO or replace a number by text.
 func TestWhatAReplicaSaysOfItselfIsChecked(t *testing.T) {
 	in := startMaster(t)
 	c := connect(t, in.Addrs()[0].String())
@@ -29,8 +28,8 @@ func TestWhatAReplicaSaysOfItselfIsChecked(t *testing.T) {
 	}
 }
 
-// Valkey 9 breaks a synchronisation off at a hash whose fields have deadlines, unless the
-// replica says that it is of that version.
+// Valkey 9 aborts a synchronisation at a hash with deadlines of fields, unless the replica has announced that
+// version.
 func TestAReplicaSaysItsVersion(t *testing.T) {
 	s := newScripted(t, full(50, snapshot(t, "new"), ""))
 	linked(t, replicaOfScripted(t, s))

@@ -18,9 +18,9 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// What the files of a replica hold.
+// The content of a replica's files.
 
-// startIn serves what a directory holds. The caller ends it, by end.
+// startIn serves the data of a directory. The caller calls end.
 func startIn(t *testing.T, dir string, options ...string) (in *Instance, end func()) {
 	t.Helper()
 	options = append([]string{"--dir", dir, "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0",
@@ -41,7 +41,7 @@ func startIn(t *testing.T, dir string, options ...string) (in *Instance, end fun
 	}
 }
 
-// commands returns the commands of lines as a stream has them.
+// commands returns commands in the form of a stream.
 func commands(lines ...string) string {
 	var b []byte
 	for _, l := range lines {
@@ -54,8 +54,8 @@ func commands(lines ...string) string {
 	return string(b)
 }
 
-// What a replica could not do for its master ends the link, and is in no file of its
-// own: the next start would be refused with it.
+// A command of the master that a replica refuses ends the link and is in no file of the replica: the next start would
+// fail at it.
 func TestAReplicaStartsAgainAfterWhatItRefused(t *testing.T) {
 	dir := t.TempDir()
 	stream := commands("SELECT 2", "SET k v", "MULTI", "SET a 1", "SELECT 1", "SET a 2", "EXEC", "SET b 3", "NOSUCH k", "SET late 4")
@@ -91,8 +91,8 @@ func TestAReplicaStartsAgainAfterWhatItRefused(t *testing.T) {
 	}
 }
 
-// While a replica loads its master's data nothing is saved: a file would hold a part
-// of it, under the name and offset of what was there before.
+// A replica saves nothing while it loads its master's data: the file would have a part of the new data under the old
+// name and offset.
 func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	all := full(100, snapshot(t, "new"), "")
@@ -125,17 +125,17 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 	}
 }
 
-// A replica that loads for longer than repl-timeout does not read from its master
-// meanwhile, and assumes that the master is alive: the stream behind the data is not lost.
+// A replica that loads for longer than repl-timeout reads nothing from its master meanwhile, and treats the master as
+// alive, so it gets the stream behind the data.
 func TestALongLoadKeepsItsMaster(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	stream := commands("SELECT 0", "SET behind v")
 	s := newScripted(t, full(100, snapshot(t, "new"), stream))
 	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "", "--repl-timeout", "1")
 	defer func() { end() }()
 	c := dialTCP(t, in.Addrs()[0].String())
 	c.must("SET", "old", "v")
-	done, err := in.svc.Keeper().Turn(t.Context()) // another replica's snapshot takes long
+	done, err := in.svc.Keeper().Turn(t.Context()) // as if another replica's snapshot took long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +159,14 @@ func TestALongLoadKeepsItsMaster(t *testing.T) {
 	})
 }
 
-// What is not in files yet is not synced, whatever the stream says: before appendonly
-// was switched on there was none.
+// Before appendonly is turned on, nothing is in files, so no offset counts as synced.
 func TestNothingIsSyncedBeforeTheFirstBase(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "")
 	defer func() { end() }()
 	c := dialTCP(t, in.Addrs()[0].String())
 	c.must("SET", "k", "v")
-	done, err := in.svc.Keeper().Turn(t.Context()) // no base is made meanwhile
+	done, err := in.svc.Keeper().Turn(t.Context()) // prevents the base
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// refusedInside has a replica with files follow a master whose stream is before, and then a
-// transaction that is refused at its end. It returns the replica, without a master, and
-// what ends it.
+// refusedInside makes a replica with files follow a master, whose stream is before and then a transaction that is
+// refused at its end. It returns the replica, without a master, and a function that ends it.
 func refusedInside(t *testing.T, dir string, before, transaction []string) (in *Instance, c client, end func()) {
 	t.Helper()
 	stream := commands(before...) + commands("MULTI") + commands(transaction...) + commands("EXEC", "SET late 1")
@@ -29,7 +28,7 @@ func refusedInside(t *testing.T, dir string, before, transaction []string) (in *
 	return in, c, end
 }
 
-// valuesOf returns the values that a server holds in databases 0 and 1, and whether each has a deadline.
+// valuesOf returns the values in a server's databases 0 and 1, and whether each has a deadline.
 func valuesOf(c client) string {
 	c.t.Helper()
 	all := ""
@@ -46,8 +45,8 @@ func valuesOf(c client) string {
 	return all
 }
 
-// A transaction of a master is done as a whole or not at all: what comes before a command
-// that the replica refuses is taken back, in memory and in files.
+// A replica applies a master's transaction completely or not at all. If it refuses a command, it takes back the
+// commands before it, in memory and in files.
 func TestARefusedTransactionLeavesNothing(t *testing.T) {
 	before := []string{"SELECT 0", "SET s old", "SET n 7", "SET raw a", "APPEND raw b", "HSET h f v g w", "RPUSH l a b", "SADD set 1 2",
 		"SADD words x y", "ZADD z 1 a",
@@ -100,8 +99,8 @@ func startedAgain(t *testing.T, dir string) (c client, end func()) {
 	return dialTCP(t, in.Addrs()[0].String()), end
 }
 
-// What is too large to be copied for each transaction stays as it is; INFO names it, and
-// files are made again, so that the next start holds what memory held.
+// Values that are too large to copy for each transaction are not taken back. INFO names the key, and the replica
+// rewrites its files, so the next start loads the data that was in memory.
 func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	pairs := make([]string, 0, 2000)
 	for i := range 1000 {
@@ -127,7 +126,8 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	}
 }
 
-// A script writes what it does not name, and may fail behind a write: it is not taken back, and INFO says so.
+// A script writes keys that it does not name, and may fail after a write. The replica cannot take that back, and INFO
+// says so.
 func TestAScriptInARefusedTransactionIsNamed(t *testing.T) {
 	const writes, fails = `EVAL redis.call('SET','hidden','v') 0`, `EVAL redis.call('SET','hidden','v')error('no') 0`
 	for _, transaction := range [][]string{{writes, "LPUSH s a"}, {"PUBLISH ch m", fails}} {
@@ -148,15 +148,14 @@ func TestAScriptInARefusedTransactionIsNamed(t *testing.T) {
 	}
 }
 
-// A replica whose clock is behind its master's, or ahead of it, holds what the master
-// says: what has not come there yet stays, and what it hides too early is there again when
-// the master says so.
+// A replica whose clock is behind or ahead of its master's has the master's data: it keeps keys that have expired on
+// the master's clock only, and shows a key that it hid too early when the master extends it.
 func TestAReplicasClockMayDiffer(t *testing.T) {
-	s := newScripted(t) // it ends after the replica
+	s := newScripted(t) // ends after the replica
 	in := startMaster(t)
 	c := dialTCP(t, in.Addrs()[0].String())
 	now := in.svc.DB.Clock().Micros() / 1000
-	ahead, behind := now+400, now-400 // what the master's clock shows
+	ahead, behind := now+400, now-400 // the time on the master's clock
 	stream := fmt.Sprintf("SELECT 0;SET ahead v PXAT %d;HSET h f v g w;HPEXPIREAT h %[1]d FIELDS 1 f;XADD x %[1]d-1 f v;XGROUP CREATE x g "+
 		"0;XCLAIM x g c 0 %[1]d-1 TIME %[1]d RETRYCOUNT 3 FORCE JUSTID LASTID %[1]d-1;"+
 		"XADD x %[1]d-2 f v;SET n 7 PXAT %[2]d;HSET k f 7 g w;HPEXPIREAT k %[2]d FIELDS 1 f;RPUSH l a;PEXPIREAT l %[2]d", ahead, behind)
@@ -166,7 +165,7 @@ func TestAReplicasClockMayDiffer(t *testing.T) {
 	tier.Eventually(t, "the first part is applied", func() bool {
 		return c.field("slave_repl_offset") == fmt.Sprint(50+len(commands(strings.Split(stream, ";")...))) && c.must("XLEN", "x").Int == 2
 	})
-	if v := c.must("MGET", "n", "new"); text(v) != `[nil "v"]` { // ahead may be there or not: its time comes
+	if v := c.must("MGET", "n", "new"); text(v) != `[nil "v"]` { // the key ahead may be hidden or not: its deadline is near
 		t.Errorf("n and new are %s", text(v))
 	}
 	if v := c.must("XINFO", "STREAM", "x", "FULL"); !strings.Contains(text(v), fmt.Sprintf(`["%d-1" %[1]d 3]`, ahead)) {

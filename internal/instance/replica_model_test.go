@@ -12,18 +12,17 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// replicaRounds random sequences of replicaOps operations are run on a master, with
-// cuts of the link about every cutEvery operations.
+// replicaRounds random sequences of replicaOps operations run on a master, with a cut of the link after about every
+// cutEvery operations.
 const (
 	replicaRounds = 4
 	replicaOps    = 400
 	cutEvery      = 60
 )
 
-// Whatever is done to a master, and however often the link is cut: its replica
-// holds the same.
+// A replica has the same data as its master after random operations and cuts of the link.
 func TestWhateverIsDoneReachesTheReplica(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +47,7 @@ func TestWhateverIsDoneReachesTheReplica(t *testing.T) {
 	})
 }
 
-// ours are commands on types that Redis does not have, and on deadlines of items.
+// ours are commands on types that only ebb has, and on deadlines of items.
 var ours = [][]string{
 	{"RL.TAKE", "own:limit", "10", "1000"}, {"RL.TAKE", "own:limit", "10", "1000", "COST", "3"},
 	{"LOCK.ACQUIRE", "own:lock", "w1", "20"}, {"LOCK.ACQUIRE", "own:lock", "w2", "60000"},
@@ -60,7 +59,7 @@ var ours = [][]string{
 	{"DEL", "own:lock"}, {"SET", "own:slide", "v", "PX", "40"},
 }
 
-// random runs a sequence on a master, and compares it with a new replica.
+// random runs a sequence on a master, and compares the master with a new replica.
 func random(t *testing.T, at string, g *modeltest.Generator, seed uint64, own [][]string) {
 	t.Helper()
 	master, replica := dialTCP(t, at), dialTCP(t, startNode(t))
@@ -94,7 +93,7 @@ func random(t *testing.T, at string, g *modeltest.Generator, seed uint64, own []
 	}
 }
 
-// unknown sends a command that must be one, whatever it replies.
+// unknown sends a command that may be refused.
 func unknown(t *testing.T, args []string, c client) {
 	t.Helper()
 	if v := c.ask(args...); v.Kind == resp.KindError && slices.ContainsFunc([]string{"unknown command", "syntax", "wrong number"},

@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// An otherServer is a server of another project that ebb replicates, and that replicates ebb.
+// An otherServer is a server of another project that replicates ebb, and that ebb replicates.
 type otherServer struct {
 	name, program string
 	options       []string
@@ -31,14 +31,14 @@ func (p otherServer) start(t *testing.T, options ...string) (addr string) {
 		p.options, options)...)
 }
 
-// peers are the oldest and the newest servers that the guide of replication names.
+// peers are the oldest and the newest servers that the guide to replication names.
 var peers = []otherServer{
 	{"Redis 7.0", realserver.Redis7, nil},
 	{"Redis 8.0", realserver.Redis8, nil},
 	{"Valkey 9.1", realserver.Valkey9, nil},
 }
 
-// otherMasters are the peers, with each way in which they send their data.
+// otherMasters returns the peers, once for each way in which they send their data.
 func otherMasters() (all []otherServer) {
 	for _, p := range peers {
 		all = append(all, otherServer{p.name + ", diskless", p.program, []string{"--repl-diskless-sync", "yes", "--rdbcompression", "yes"}},
@@ -48,10 +48,9 @@ func otherMasters() (all []otherServer) {
 		otherServer{"Valkey 9.1, with two channels", realserver.Valkey9, []string{"--dual-channel-replication-enabled", "yes"}})
 }
 
-// peerWrites has every command of the peers that writes, once at least: a line is a
-// request, @ a prefix of keys that share a slot. A server gets the lines whose command it
-// has; >9.1 before a line keeps it from servers before Valkey 9.1, which have the command
-// and not the option.
+// peerWrites has every write command of the peers at least once. A line is a request; @ is a prefix of keys that
+// share a slot. A server gets the lines whose command it knows; >9.1 before a line excludes servers before Valkey
+// 9.1, which know the command but not the option.
 const peerWrites = `
 SET @s v
 APPEND @s tail
@@ -254,7 +253,7 @@ MSETEX 2 @mc 3 @md 4 XX KEEPTTL
 MSETEX 1 @ma 9 PX 25
 `
 
-// notReplicated are commands that write and are not in peerWrites, each with the reason.
+// notReplicated are write commands that are missing from peerWrites, with the reasons.
 var notReplicated = map[string]string{
 	"restore": "special", "restore-asking": "special", "migrate": "special", "function|load": "special", "function|delete": "special",
 	"function|restore": "special", "function|flush": "special", "flushall": "special", // see specialWrites
@@ -262,7 +261,7 @@ var notReplicated = map[string]string{
 	"vadd":              "vector sets are not known: the link ends by name", "vrem": "as vadd", "vsetattr": "as vadd",
 }
 
-// commandsOf requests a server's commands, subcommands as "a|b", and whether they write.
+// commandsOf returns a server's commands, with subcommands as "a|b", and whether they write.
 func commandsOf(c client) map[string]bool {
 	all := map[string]bool{}
 	var note func(v resp.Value)
@@ -280,7 +279,7 @@ func commandsOf(c client) map[string]bool {
 	return all
 }
 
-// linesFor returns the requests of peerWrites that a server understands.
+// linesFor returns the requests of peerWrites that a server supports.
 func linesFor(c client) (all [][]string) {
 	has := commandsOf(c)
 	newest := strings.Contains(c.must("INFO", "server").Str, "valkey_version:9")
@@ -298,8 +297,7 @@ func linesFor(c client) (all [][]string) {
 	return all
 }
 
-// pipelined sends requests and returns their replies. c.t is of no use in a goroutine:
-// errors are returned.
+// pipelined sends requests and returns their replies. It returns errors, because c.t must not be used in a goroutine.
 func (c client) pipelined(requests [][]string) (replies []resp.Value, err error) {
 	const limit = 200
 	for part := range slices.Chunk(requests, limit) {
@@ -321,7 +319,7 @@ func (c client) pipelined(requests [][]string) (replies []resp.Value, err error)
 	return replies, nil
 }
 
-// writeAll does all lines with a prefix of keys, none of which may be refused.
+// writeAll sends all lines with a prefix of keys. It returns an error if one is refused.
 func (c client) writeAll(lines [][]string, prefix string) error {
 	requests := make([][]string, len(lines))
 	for i, line := range lines {
@@ -343,15 +341,14 @@ func (c client) writeAll(lines [][]string, prefix string) error {
 const peerLibrary = "#!lua name=peers\nredis.register_function('count', function(keys) redis.call('INCR', keys[1]) return " +
 	"redis.call('SPOP', keys[2]) end)"
 
-// specialWrites does the writes whose requests are made of replies. elsewhere is a server
-// that keys are sent to.
+// specialWrites makes the writes whose requests contain replies. elsewhere is a server that keys are sent to.
 func specialWrites(c client, elsewhere, prefix string) {
 	c.t.Helper()
 	for _, key := range []string{"s", "h", "z", "x", "l", "set", "hll", "hx"} {
 		key = "{" + prefix + "}" + key
 		payload := c.must("DUMP", key)
 		if payload.IsNull() {
-			continue // hx, where fields have no deadlines
+			continue // hx on servers whose fields have no deadlines
 		}
 		c.must("RESTORE", key+":r", "90000000", payload.Str, "REPLACE")
 		c.must("RESTORE", key+":r2", "33177117420123", payload.Str, "ABSTTL", "REPLACE")
@@ -370,8 +367,8 @@ func specialWrites(c client, elsewhere, prefix string) {
 	c.must("FUNCTION", "LOAD", peerLibrary)
 }
 
-// keyspaceOf is all that a server holds, by value and deadline, a text for each key of
-// each database. items says whether deadlines of hash fields are looked at.
+// keyspaceOf returns all keys of a server with values and deadlines, one text for each key of each database. items
+// includes deadlines of hash fields.
 func keyspaceOf(c client, items bool) map[string]string {
 	c.t.Helper()
 	all := map[string]string{"functions": sortedText(c.must("FUNCTION", "LIST", "WITHCODE"))}
@@ -453,8 +450,8 @@ func valueText(kind string, v resp.Value) string {
 	return text(v)
 }
 
-// streamText returns XINFO STREAM FULL without what servers count each for itself:
-// nodes, and when consumers were seen.
+// streamText returns XINFO STREAM FULL without the numbers that differ between servers: nodes, and the times at which
+// consumers were seen.
 func streamText(v resp.Value) string {
 	said := ""
 	for p := range slices.Chunk(v.Elems, 2) {
@@ -482,7 +479,7 @@ func streamText(v resp.Value) string {
 	return said
 }
 
-// text is a value as one line.
+// text returns a value as one line.
 func text(v resp.Value) string {
 	switch {
 	case v.Elems != nil:
@@ -508,7 +505,7 @@ func sortedText(v resp.Value) string {
 	return strings.Join(parts, " ")
 }
 
-// fieldDeadlines is the deadline of each field of a hash.
+// fieldDeadlines returns the deadline of each field of a hash.
 func (c client) fieldDeadlines(key string, all resp.Value) string {
 	c.t.Helper()
 	request := []string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(all.Elems) / 2)}
@@ -520,7 +517,7 @@ func (c client) fieldDeadlines(key string, all resp.Value) string {
 	return " fields until " + text(c.ask(append(request, names...)...))
 }
 
-// sameKeyspaces waits until two servers that nothing is written to hold the same.
+// sameKeyspaces waits until two idle servers have the same data.
 func sameKeyspaces(t *testing.T, a, b client, items bool) {
 	t.Helper()
 	var x, y map[string]string
@@ -551,7 +548,7 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// churn are requests that may be repeated for as long as a synchronisation takes.
+// churn are requests that may be repeated during a synchronisation.
 var churn = [][]string{{"INCR", "@n"}, {"SET", "@s", "v", "PX", "30"}, {"LPUSH", "@l", "a", "b"}, {"LTRIM", "@l", "0", "9"},
 	{"HINCRBY", "@h", "f", "1"}, {"SADD", "@set", "a", "b", "c"}, {"SPOP", "@set"}, {"ZADD", "@z", "INCR", "1", "a"},
 	{"XADD", "@x", "MAXLEN", "5", "*", "f", "v"}, {"EXPIRE", "@h", "1000"}}
@@ -575,7 +572,7 @@ func startWriter(c client, lines [][]string) *writer {
 			err := error(nil)
 			if i < 24 {
 				err = c.writeAll(lines, fmt.Sprint("writer", i))
-			} else { // no more keys, so that they are soon compared
+			} else { // no more keys, so that the comparison is quick
 				err = c.writeAll(churn, fmt.Sprint("churn", i%20))
 			}
 			if err != nil {
@@ -595,7 +592,7 @@ func (w *writer) end(t *testing.T) {
 	}
 }
 
-// nothingRefused checks what a replica says of the commands of its master.
+// nothingRefused checks that a replica has refused no command of its master.
 func nothingRefused(t *testing.T, replica client) {
 	t.Helper()
 	if n, last := replica.field("replica_refused_commands"), replica.field("replica_refused_last"); n != "0" || last != "" {
@@ -603,7 +600,7 @@ func nothingRefused(t *testing.T, replica client) {
 	}
 }
 
-// startLogged serves an empty engine that says what it does to log.
+// startLogged serves an empty engine that logs to log.
 func startLogged(t *testing.T, log io.Writer, options ...string) (addr string) {
 	t.Helper()
 	cfg, err := config.Load(append([]string{"--port", strconv.Itoa(unusedPort(t)), "--bind", "127.0.0.1"}, options...), nil)
@@ -618,13 +615,13 @@ func startLogged(t *testing.T, log io.Writer, options ...string) (addr string) {
 	return in.Addrs()[0].String()
 }
 
-// largeTimed makes a hash that no snapshot writes in one piece.
+// largeTimed creates a hash that no snapshot writes in one piece.
 const largeTimed = `
 for i = 1, 20000 do redis.call('HSET', KEYS[1], 'field' .. i, string.rep('v', i % 50)) end
 redis.call('HPEXPIRE', KEYS[1], 90000000, 'FIELDS', 3, 'field1', 'field777', 'field20000')`
 
-// replicated has replica follow the master at an address while that is written to, cuts
-// the link, empties the master, and compares what both hold each time.
+// replicated makes replica follow the master at an address while the master is written to. It cuts the link and
+// empties the master, and compares both each time.
 func replicated(t *testing.T, at string, master, replica client, items bool) {
 	t.Helper()
 	lines, elsewhere := linesFor(master), startNode(t)
@@ -662,8 +659,8 @@ func replicated(t *testing.T, at string, master, replica client, items bool) {
 	sameKeyspaces(t, master, replica, items)
 }
 
-// A replica of each server holds what its master holds, even while that is written to,
-// and behind a cut: every command that writes there is applied as the master did it.
+// A replica of each server has its master's data, even during writes and after a cut: it applies every write command
+// as the master did.
 func TestEachPeerIsReplicatedExactly(t *testing.T) {
 	for _, p := range otherMasters() {
 		t.Run(p.name, func(t *testing.T) {
@@ -675,8 +672,8 @@ func TestEachPeerIsReplicatedExactly(t *testing.T) {
 	}
 }
 
-// Each server replicates ebb, as far as it knows what ebb holds: Redis 7.0 has the fields
-// of hashes without their deadlines, and gets HDEL when these come.
+// Each server replicates ebb as far as it supports ebb's data. Redis 7.0 gets hash fields without their deadlines,
+// and HDEL when these pass.
 func TestEachPeerReplicatesEbb(t *testing.T) {
 	for _, p := range append(slices.Clone(peers), otherMasters()[2*len(peers):]...) {
 		t.Run(p.name, func(t *testing.T) {
@@ -686,8 +683,7 @@ func TestEachPeerReplicatesEbb(t *testing.T) {
 	}
 }
 
-// The list of what is tried is complete: a command of a peer that writes is in it, or
-// stands in notReplicated.
+// Every write command of a peer is in peerWrites or in notReplicated.
 func TestEveryWriteOfThePeersIsTried(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
@@ -708,9 +704,8 @@ func TestEveryWriteOfThePeersIsTried(t *testing.T) {
 	}
 }
 
-// The roles are exchanged with each server without a snapshot but the first, and exchanged
-// back: both hold the same each time, deadlines of hash fields as well where both have
-// them.
+// The roles are exchanged with each server and back, without a snapshot after the first. Both have the same data each
+// time, with deadlines of hash fields if both support them.
 func TestRolesAreExchangedAndBack(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
@@ -729,11 +724,11 @@ func TestRolesAreExchangedAndBack(t *testing.T) {
 			sameKeyspaces(t, other, ours, items)
 
 			handOver(t, other, ours, ourAt)
-			if items { // else the other server would keep fields that ours loses
+			if items { // otherwise the other server would keep fields that ebb loses
 				lines = linesFor(ours)
 			}
 			writes(ours, "second")
-			if items { // what the other server knows from before
+			if items { // the fields that the other server had before
 				for _, request := range []string{"HPERSIST {first}hx FIELDS 1 a", "HPEXPIRE {first}hx 77000000 FIELDS 1 b", "HSET {first}hx j again",
 					"HPEXPIRE {first}hx 1 FIELDS 1 g"} {
 					ours.must(strings.Fields(request)...)
@@ -766,7 +761,7 @@ func TestRolesAreExchangedAndBack(t *testing.T) {
 	}
 }
 
-// handOver has a master exchange its role with its replica at an address.
+// handOver exchanges the roles of a master and its replica at an address.
 func handOver(t *testing.T, master, replica client, at string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(at)
@@ -778,8 +773,8 @@ func handOver(t *testing.T, master, replica client, at string) {
 	})
 }
 
-// A command that ebb does not know ends the link, from whichever server it comes: INFO and
-// the log name it, what follows is not applied, and a synchronisation of all data follows.
+// A command that ebb does not know ends the link, whichever server sends it. INFO and the log name it, nothing after
+// it is applied, and a full synchronisation follows.
 func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
@@ -800,7 +795,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 				if !log.has(`a command of the master was refused`) || !log.has(words[len(words)-1]) {
 					t.Errorf("%q is not in the log", words)
 				}
-				if i > 0 { // the link requests all data by itself, after a pause that grows
+				if i > 0 { // the link requests all data by itself, after a growing pause
 					replica.must("REPLICAOF", "NO", "ONE")
 					follow(t, replica, at)
 				}
@@ -812,7 +807,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// caughtUpTo waits until a replica is where its master is.
+// caughtUpTo waits until a replica has its master's offset.
 func caughtUpTo(t *testing.T, master, replica client) {
 	t.Helper()
 	tier.Eventually(t, "the offsets are equal", func() bool {
@@ -820,8 +815,8 @@ func caughtUpTo(t *testing.T, master, replica client) {
 	})
 }
 
-// Vector sets of Redis 8 are not known: the command ends the link, and the synchronisation
-// after it is refused by the type's name, before anything is dropped.
+// ebb does not support vector sets of Redis 8: the command ends the link, and the full synchronisation after it fails
+// with the type's name, before any data is dropped.
 func TestVectorSetsAreRefusedByName(t *testing.T) {
 	at := otherServer{"", realserver.Redis8, nil}.start(t)
 	master, replica := dialTCP(t, at), dialTCP(t, startNode(t))

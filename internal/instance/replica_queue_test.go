@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// plainKeyspace is keyspaceOf without the keys of types that redis-server does not have.
+// plainKeyspace returns keyspaceOf without the keys of types that redis-server lacks.
 func plainKeyspace(c client) map[string]string {
 	c.t.Helper()
 	all := keyspaceOf(c, false)
@@ -21,8 +21,8 @@ func plainKeyspace(c client) map[string]string {
 	return all
 }
 
-// samePlainKeyspaces waits until a plain replica is at its master's offset and holds the plain data
-// of the master, and verifies that at least least keys were compared.
+// samePlainKeyspaces waits until a plain replica has its master's offset and plain data. It checks that at least
+// least keys were compared.
 func samePlainKeyspaces(t *testing.T, master, replica client, least int) {
 	t.Helper()
 	var want, got map[string]string
@@ -45,8 +45,8 @@ func samePlainKeyspaces(t *testing.T, master, replica client, least int) {
 	}
 }
 
-// setRulesAndQueues sets queues that deliver to streams, and rules that write to queues: to one for workers, and to one
-// that delivers its jobs to a stream.
+// setRulesAndQueues creates queues that deliver to streams, and rules that write to queues: one queue for workers,
+// and one that delivers its jobs to a stream.
 func setRulesAndQueues(c client) {
 	c.t.Helper()
 	for _, args := range [][]string{
@@ -60,8 +60,8 @@ func setRulesAndQueues(c client) {
 	}
 }
 
-// deliverAndExpire has jobs become entries of streams, and expirations become jobs, in all the ways that the log
-// distinguishes. It returns when all of them have. round is different for each call, from 1.
+// deliverAndExpire turns jobs into stream entries and expirations into jobs, in all ways that the log distinguishes,
+// and waits for all of them. round is a different number for each call, from 1.
 func deliverAndExpire(c client, round int) {
 	c.t.Helper()
 	n := strconv.Itoa(round)
@@ -88,7 +88,7 @@ func deliverAndExpire(c client, round int) {
 	})
 	c.must("DQ.UNSCHEDULE", "{news}", "tick"+n)
 
-	// Workers take jobs of expirations, and a queue hands back what it has leased before it delivers.
+	// Workers take jobs of expirations, and a queue returns its leased jobs before it delivers.
 	job := c.must("DQ.POP", "work", "LEASE", "100000").Elems[0].Elems
 	c.must("DQ.ACK", "work", job[0].Str, strconv.FormatInt(job[3].Int, 10))
 	c.must("DQ.ADD", "{back}", "job"+n, "payload")
@@ -97,7 +97,8 @@ func deliverAndExpire(c client, round int) {
 	c.must("DQ.NACK", "{back}", job[0].Str, strconv.FormatInt(job[3].Int, 10))
 	c.must("DQ.CONFIG", "{back}", "DELIVER", "")
 
-	// A stream's key of another type suspends the delivery. The end of the suspension delivers what waited.
+	// A key of another type in the place of the stream suspends the delivery. After the suspension the waiting jobs
+	// are delivered.
 	turn := before("{turn}:s")
 	c.must("RENAME", "{turn}:s", "{turn}:kept")
 	c.must("SET", "{turn}:s", "another type")
@@ -106,7 +107,7 @@ func deliverAndExpire(c client, round int) {
 	tier.Eventually(c.t, "the queue goes on", func() bool { return before("{turn}:s") > turn })
 	c.must("XTRIM", "{turn}:s", "MAXLEN", "2")
 
-	// Keys of queues come, go and change their type.
+	// Keys of queues are created, removed and replaced by other types.
 	c.must("SET", "{news}:was"+n, "plain")
 	c.must("COPY", "{news}", "{news}:was"+n, "REPLACE")
 	c.must("DQ.ADD", "{news}:was"+n, "copy"+n, "payload")
@@ -120,8 +121,8 @@ func deliverAndExpire(c client, round int) {
 	c.must("MOVE", "{back}", "2")
 }
 
-// A redis-server that follows an ebb which delivers jobs to streams and makes jobs of expirations gets the entries, and the
-// plain data that the keys of queues replaced or left, and no queue. The link stays, and a cut needs no full synchronisation.
+// A redis-server that follows ebb gets the stream entries of delivered jobs, and the plain data that keys of queues
+// replaced or left, but no queue. The link stays up, and a cut does not lead to a full synchronisation.
 func TestRedisFollowsDeliveriesAndQueuesOfRules(t *testing.T) {
 	for name, options := range map[string][]string{
 		"several event loops": nil, "one event loop": {"--io-loops", "1"}, "an append-only file": {"--appendonly", "yes"},
@@ -157,7 +158,7 @@ func TestRedisFollowsDeliveriesAndQueuesOfRules(t *testing.T) {
 				t.Errorf("the replica says: %s", log)
 			}
 
-			// The replica that becomes a master has the messages, and its clients go on with the group.
+			// The promoted replica has the messages, and its clients continue with the consumer group.
 			r.must("REPLICAOF", "NO", "ONE")
 			r.must("XADD", "{news}:s", "*", "f", "v")
 			if got := r.must("XREADGROUP", "GROUP", "g", "worker", "COUNT", "1000", "STREAMS", "{news}:s", ">"); len(got.Elems) != 1 {

@@ -12,17 +12,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// A replica is tested with servers that talk TCP to each other: ours, and
-// redis-server where it is installed.
+// These tests replicate between servers on TCP: ebb, and redis-server if it is installed.
 
-// startNode serves an empty engine on a TCP port until the test ends, and returns
-// its address.
+// startNode serves an empty engine on a TCP port until the test ends, and returns its address.
 func startNode(t *testing.T, options ...string) (addr string) {
 	t.Helper()
 	return startMaster(t, options...).Addrs()[0].String()
 }
 
-// startRedis runs a redis-server that sends snapshots at once.
+// startRedis runs a redis-server that starts snapshots without a delay.
 func startRedis(t *testing.T, options ...string) (addr string) {
 	t.Helper()
 	return realserver.Start(t, "redis-server", append([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"},
@@ -39,7 +37,7 @@ func dialTCP(t *testing.T, addr string) client {
 	return client{t, c, bufio.NewReader(c)}
 }
 
-// must is ask for a command that the server must not refuse.
+// must sends a command that the server must not refuse, and returns the reply.
 func (c client) must(args ...string) resp.Value {
 	c.t.Helper()
 	v := c.ask(args...)
@@ -49,7 +47,7 @@ func (c client) must(args ...string) resp.Value {
 	return v
 }
 
-// field is a line of INFO.
+// field returns the value of a line of INFO.
 func (c client) field(name string) string {
 	c.t.Helper()
 	for line := range strings.Lines(c.must("INFO", "everything").Str) {
@@ -60,7 +58,7 @@ func (c client) field(name string) string {
 	return ""
 }
 
-// follow makes one server the replica of another.
+// follow makes a server the replica of another.
 func follow(t *testing.T, replica client, master string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(master)
@@ -73,8 +71,8 @@ func linked(t *testing.T, replica client) {
 	tier.Eventually(t, "the link is up", func() bool { return replica.field("master_link_status") == "up" })
 }
 
-// caughtUp waits until the replica is where its master is, and holds what that
-// holds. What has just expired may take a moment to be removed by the master.
+// caughtUp waits until the replica has its master's offset and data. The master may need a moment to remove keys that
+// have just expired.
 func caughtUp(t *testing.T, master, replica client) {
 	t.Helper()
 	var want, got string
@@ -117,7 +115,7 @@ redis.call('SET', 'volatile', 'v', 'PX', 1000000)
 redis.call('SELECT', 3) redis.call('SET', 'elsewhere', 'v')
 return 1`
 
-// changes are commands that are replicated in other words than they are sent.
+// changes are commands whose effects differ from the commands sent.
 var changes = [][]string{
 	{"EVAL", fill, "0"},
 	{"SPOP", "set", "20"}, {"EXPIRE", "small:list", "1000"}, {"INCRBYFLOAT", "float", "1.5"}, {"HINCRBYFLOAT", "hash", "f", "0.25"},
@@ -139,8 +137,7 @@ func change(c client) {
 	}
 }
 
-// Whatever way the snapshot comes, and in whatever words the stream: a replica of
-// redis-server holds what its master holds, at the same offset.
+// A replica of redis-server has its master's data at the same offset, however the snapshot and the stream are sent.
 func TestAReplicaOfRedisHoldsWhatItsMasterHolds(t *testing.T) {
 	for _, diskless := range []string{"yes", "no"} {
 		t.Run("diskless "+diskless, func(t *testing.T) {
@@ -159,8 +156,7 @@ func TestAReplicaOfRedisHoldsWhatItsMasterHolds(t *testing.T) {
 	}
 }
 
-// After a cut the stream continues where it was, without a snapshot; after the
-// master's stream has another name, with one.
+// After a cut the stream continues without a snapshot. If the master's stream has a new name, a snapshot is needed.
 func TestAStreamGoesOnAfterACut(t *testing.T) {
 	at := startRedis(t)
 	master, replica := dialTCP(t, at), dialTCP(t, startNode(t))
@@ -187,8 +183,8 @@ func TestAStreamGoesOnAfterACut(t *testing.T) {
 	}
 }
 
-// What a replica of a replica holds does not depend on who is between, and when
-// that one is promoted its replica continues under the new name.
+// A replica of a replica has the master's data, whichever server is between. When that server is promoted, its
+// replica continues under the new name.
 func TestAChainOfReplicasSurvivesAPromotion(t *testing.T) {
 	at := startRedis(t)
 	middleAt := startNode(t)
@@ -211,16 +207,15 @@ func TestAChainOfReplicasSurvivesAPromotion(t *testing.T) {
 		t.Errorf("the last one needed a full synchronisation: %s, %s before", now, full)
 	}
 
-	// And the old master comes back as a replica: Redis's cannot go on, since it has
-	// not heard of the new name, unless it wrote nothing.
+	// The old master becomes a replica. A redis-server needs a snapshot then, because it does not know the new name,
+	// unless it has written nothing.
 	host, port, _ := net.SplitHostPort(middleAt)
 	master.must("REPLICAOF", host, port)
 	linked(t, master)
 	caughtUp(t, middle, master)
 }
 
-// A hand-over loses nothing that was acknowledged, needs no snapshot, and makes the
-// old master a replica of the new one.
+// A hand-over loses no acknowledged write, needs no snapshot, and makes the old master a replica of the new one.
 func TestFailoverHandsOver(t *testing.T) {
 	firstAt, secondAt := startNode(t), startNode(t)
 	first, second := dialTCP(t, firstAt), dialTCP(t, secondAt)
@@ -244,7 +239,7 @@ func TestFailoverHandsOver(t *testing.T) {
 	}
 }
 
-// increments counts how often n could be incremented, until the server refuses.
+// increments increments n until the server refuses, and returns the number of increments.
 func increments(c client) (n int) {
 	for c.ask("INCR", "n").Kind != resp.KindError {
 		n++
@@ -252,8 +247,8 @@ func increments(c client) (n int) {
 	return n
 }
 
-// A token that the new master hands out is greater than any that the old one did, even if
-// the last of those were in no log.
+// Each token of the new master is greater than all tokens of the old one, even if the last of those were not
+// replicated.
 func TestTokensGrowOverAPromotion(t *testing.T) {
 	firstAt := startNode(t)
 	first, second := dialTCP(t, firstAt), dialTCP(t, startNode(t))

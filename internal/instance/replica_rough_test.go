@@ -14,12 +14,11 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// Replication where one side stops, stalls, or says what it should not.
+// Replication while one side stops, stalls, or sends invalid data.
 
-// A master that has started again from an RDB file keeps what is written from then
-// on for the replicas that knew it: they go on with nothing missing.
+// A master that has restarted from an RDB file keeps the stream for its old replicas: they continue and miss nothing.
 func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	options := []string{"--dir", t.TempDir(), "--appendonly", "no", "--save", "3600 1", "--bind", "127.0.0.1", "--port",
 		fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}
 	start := func() *Instance {
@@ -49,7 +48,7 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 	in = start()
 	defer func() { shutDown(t, in) }()
 	c = dialTCP(t, at)
-	c.must("SET", "early", "v") // before the replica is back
+	c.must("SET", "early", "v") // before the replica reconnects
 	linked(t, replica)
 	c.must("SET", "late", "v")
 	caughtUp(t, c, replica)
@@ -63,10 +62,10 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 	}
 }
 
-// The master closes the connection of a replica that stops reading its snapshot, which
-// meanwhile does not delay replicas whose snapshots go through files.
+// The master closes the connection of a replica that stops reading its snapshot. Meanwhile that replica does not
+// delay replicas whose snapshots are sent through files.
 func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	for _, diskless := range []string{"yes", "no"} {
 		in := startMaster(t, "--repl-timeout", "2", "--repl-diskless-sync", diskless, "--dir", t.TempDir(), "--appendonly",
 			"no", "--rdbcompression", "no")
@@ -75,7 +74,7 @@ func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 			c.ask("SET", fmt.Sprint("k", i), strings.Repeat("x", 1<<20))
 		}
 		r := raw(t, in, "REPLCONF capa eof capa ebb")
-		r.send("PSYNC", "?", "-1") // and reads nothing
+		r.send("PSYNC", "?", "-1") // the client reads nothing
 		tier.Eventually(t, "the snapshot is on its way", func() bool {
 			info := c.ask("INFO", "everything").Str
 			return strings.Contains(info, "state=send_bulk") ||
@@ -90,10 +89,10 @@ func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 	}
 }
 
-// What a master says wrong ends the link, and nothing else. Behind a command that is
-// refused the replica requests all data.
+// Invalid data of a master ends the link, and has no other effect. After a refused command the replica requests all
+// data.
 func TestAMasterThatLiesEndsTheLink(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	const later = "*2\r\n$3\r\nDEL\r\n$3\r\nnew\r\n"
 	file := snapshot(t, "new")
 	lies := []string{
@@ -107,7 +106,7 @@ func TestAMasterThatLiesEndsTheLink(t *testing.T) {
 	for i := range lies {
 		lies[i] += "close"
 	}
-	refused := []string{ // the replica hangs up
+	refused := []string{ // the replica closes the connection
 		full(0, file, "*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n"+later),
 		full(0, file, "*1\r\n$5\r\nMULTI\r\n*3\r\n$9\r\nREPLICAOF\r\n$2\r\nNO\r\n$3\r\nONE\r\n*1\r\n$4\r\nEXEC\r\n"+later),
 	}
@@ -124,14 +123,13 @@ func TestAMasterThatLiesEndsTheLink(t *testing.T) {
 	}
 }
 
-// A script of a client that takes long makes the stream wait; nothing of it is left
-// out.
+// A client's long script delays the stream, but no part of the stream is lost.
 func TestAScriptOnAReplicaLosesNothingOfTheStream(t *testing.T) {
 	at := startNode(t, noPings...)
 	replicaAt := startNode(t, "--busy-reply-threshold", "50")
 	master, replica := dialTCP(t, at), dialTCP(t, replicaAt)
 	follow(t, replica, at)
-	master.must("SET", "first", "v") // behind its SELECT, which holds all shards anyway
+	master.must("SET", "first", "v") // its SELECT locks all shards anyway
 	caughtUp(t, master, replica)
 	script := dialTCP(t, replicaAt)
 	script.send("EVAL", "while true do end", "0")
@@ -141,8 +139,8 @@ func TestAScriptOnAReplicaLosesNothingOfTheStream(t *testing.T) {
 	master.must("INCR", "b")
 	master.must("INCR", "c")
 	master.must("EXEC")
-	if v := master.must("WAIT", "1", "300"); v.Int != 0 { // meanwhile all has arrived
-		t.Fatal("it is applied while the script runs")
+	if v := master.must("WAIT", "1", "300"); v.Int != 0 { // the bytes have arrived meanwhile
+		t.Fatal("the write is applied while the script runs")
 	}
 	replica.must("SCRIPT", "KILL")
 	if v := script.read(); v.Err() == nil {
@@ -157,8 +155,8 @@ func TestAScriptOnAReplicaLosesNothingOfTheStream(t *testing.T) {
 	}
 }
 
-// The stream of a promoted replica begins with a SELECT: the old master, which comes
-// as a replica, may know of none, because it has sent a snapshot last.
+// The stream of a promoted replica begins with a SELECT: the old master, which becomes a replica, may have no
+// selected database, because it has sent a snapshot last.
 func TestAPromotedReplicaSelectsItsDatabase(t *testing.T) {
 	firstAt, secondAt := startNode(t), startNode(t)
 	first, second, third := dialTCP(t, firstAt), dialTCP(t, secondAt), dialTCP(t, startNode(t))
@@ -166,7 +164,7 @@ func TestAPromotedReplicaSelectsItsDatabase(t *testing.T) {
 	first.must("SELECT", "3")
 	first.must("SET", "k", "v")
 	caughtUp(t, first, second)
-	follow(t, third, firstAt) // the snapshot
+	follow(t, third, firstAt) // triggers the snapshot
 	caughtUp(t, first, second)
 
 	second.must("REPLICAOF", "NO", "ONE")
@@ -184,12 +182,12 @@ func TestAPromotedReplicaSelectsItsDatabase(t *testing.T) {
 	}
 }
 
-// What a replica acknowledges is what it has done, to the byte.
+// A replica acknowledges exactly the bytes that it has applied.
 func TestAReplicaAcknowledgesWhatItHasDone(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	stream := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
 	const getAck = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"
-	open := "*1\r\n$5\r\nMULTI\r\n" + stream // which is not done before its EXEC
+	open := "*1\r\n$5\r\nMULTI\r\n" + stream // incomplete before its EXEC
 	s := newScripted(t, full(100, snapshot(t, "new"), stream+getAck+open))
 	c := replicaOfScripted(t, s)
 	want := int64(100 + len(stream+getAck))
@@ -206,8 +204,8 @@ func TestAReplicaAcknowledgesWhatItHasDone(t *testing.T) {
 	}
 }
 
-// A replica that has taken over already says so when it is asked again: the answer
-// was lost, and the old master would take itself for the master too.
+// A replica that has taken over agrees again if asked again: the old master, which has lost the reply, would
+// otherwise act as a master too.
 func TestAHandOverMayBeAskedForAgain(t *testing.T) {
 	firstAt, secondAt := startNode(t, noPings...), startNode(t)
 	first, second := dialTCP(t, firstAt), dialTCP(t, secondAt)
@@ -231,8 +229,7 @@ func TestAHandOverMayBeAskedForAgain(t *testing.T) {
 	}
 }
 
-// The old name of a promoted replica's stream covers what was there at the promotion
-// and not a byte more.
+// The old name of a promoted replica's stream covers exactly the bytes up to the promotion.
 func TestTheOldNameEndsAtThePromotion(t *testing.T) {
 	firstAt, secondAt := startNode(t, noPings...), startNode(t)
 	first, second := dialTCP(t, firstAt), dialTCP(t, secondAt)
@@ -259,13 +256,12 @@ func TestTheOldNameEndsAtThePromotion(t *testing.T) {
 	}
 }
 
-// While a FAILOVER waits for a replica nothing expires by itself: the replica would
-// never have everything.
+// While a FAILOVER waits for a replica, nothing expires actively: otherwise the replica would never catch up.
 func TestNothingExpiresDuringAFailover(t *testing.T) {
 	in := startMaster(t)
 	c := connect(t, in.Addrs()[0].String())
 	r := raw(t, in, "REPLCONF capa ebb")
-	_, _ = afterFullSync(t, r) // and acknowledges nothing
+	_, _ = afterFullSync(t, r) // it does not acknowledge
 	c.must("EVAL", "for i = 1, 10000 do redis.call('SET', i, 'v', 'PX', i) end", "0")
 	tier.Eventually(t, "keys expire", func() bool { return c.field("expired_keys") != "0" })
 	c.must("FAILOVER")

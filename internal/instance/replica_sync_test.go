@@ -11,13 +11,13 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// record is the RDB record of a key whose value is raw: its type comes first.
+// record returns the RDB record of a key; raw is its value, without the type.
 func record(key, raw string) []byte {
 	b := append([]byte{raw[0], byte(len(key))}, key...)
 	return append(b, raw[1:]...)
 }
 
-// rdbFile is an RDB file with a library, a rule, a key called new, and more records.
+// rdbFile returns an RDB file with a library, a rule, a key called new, and more records.
 func rdbFile(t *testing.T, checksum bool, more ...[]byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -39,12 +39,12 @@ func rdbFile(t *testing.T, checksum bool, more ...[]byte) string {
 	return b.String()
 }
 
-// A full synchronisation that fails loses nothing: keys, libraries, rules and the offset
-// stay, with each way of loading it, and INFO says what failed.
+// A failed full synchronisation loses nothing: keys, libraries, rules and the offset stay, with each way of loading,
+// and INFO has the error.
 func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 	good := rdbFile(t, true)
 	damaged := []byte(good)
-	damaged[len(damaged)-12] ^= 1 // in the last value: only the checksum shows it
+	damaged[len(damaged)-12] ^= 1 // in the last value, where only the checksum detects it
 	answers := map[string]struct{ answer, why string }{
 		"damaged":              {full(1000, string(damaged), ""), fmt.Sprintf("at offset %d: rdb: the checksum is wrong", len(good))},
 		"damaged, no checksum": {full(1000, rdbFile(t, false, record("bad", "\x10\x03xyz")), ""), "key \"bad\""},
@@ -71,7 +71,7 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 	}
 	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
 		t.Run(how, func(t *testing.T) {
-			last := newScripted(t, full(1000, good, "")) // it ends after the replica
+			last := newScripted(t, full(1000, good, "")) // ends after the replica
 			c := dialTCP(t, startNode(t, "--repl-diskless-load", how, "--replica-read-only", "no"))
 			c.must("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('old', function() return 'old' end)")
 			c.must("EXPIRY", "RULE", "SET", "rule", "MATCH", "*", "TO", "stream")
@@ -95,10 +95,10 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 	}
 }
 
-// packed compresses a file as a whole.
+// packed compresses a whole file.
 func packed(t *testing.T, file string) string { return string(rdbtest.LZ4(t, []byte(file))) }
 
-// inverted inverts a byte, counted from the end if at is negative.
+// inverted inverts the byte at an index, counted from the end if at is negative.
 func inverted(s string, at int) string {
 	b := []byte(s)
 	if at < 0 {
@@ -108,8 +108,8 @@ func inverted(s string, at int) string {
 	return string(b)
 }
 
-// A master that compresses its data as a whole is followed: with a length or a mark, both
-// algorithms, and each way of loading; the stream continues behind the frame.
+// ebb follows a master that compresses all its data as one frame: with a length or a mark, with both algorithms, and
+// with each way of loading. The stream continues after the frame.
 func TestACompressedSynchronisationIsLoaded(t *testing.T) {
 	const mark = "0123456789abcdef0123456789abcdef01234567"
 	var more [][]byte
@@ -125,7 +125,7 @@ func TestACompressedSynchronisationIsLoaded(t *testing.T) {
 				"mark": start + "$EOF:" + mark + "\r\n" + data + mark + stream} {
 				for _, holds := range []bool{false, true} {
 					t.Run(fmt.Sprint(with, " ", how, " ", form, " ", holds), func(t *testing.T) {
-						s := newScripted(t, answer) // it ends after the replica
+						s := newScripted(t, answer) // ends after the replica
 						c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
 						if holds {
 							c.must("SET", "old", "v")
@@ -179,9 +179,8 @@ func holdsNew(t *testing.T, c client) {
 	}
 }
 
-// What a check cannot see, because it keeps nothing, is a key that comes twice. It loses
-// the data where that is loaded in the old data's place, and INFO says so; beside the
-// old data it loses nothing.
+// A check keeps no data, so it cannot detect a key that occurs twice. If the old data is dropped before the load, it
+// is lost then, and INFO says so; if it is kept beside the new data, nothing is lost.
 func TestAKeyThatComesTwiceFailsTheLoad(t *testing.T) {
 	twice := full(1000, rdbFile(t, true, record("k", "\x00\x01x"), record("k", "\x00\x01y")), "")
 	for how, lost := range map[string]bool{"disabled": true, "swapdb": false} {
@@ -200,8 +199,8 @@ func TestAKeyThatComesTwiceFailsTheLoad(t *testing.T) {
 	}
 }
 
-// With swapdb clients are served from the old data until the new is there, all of it,
-// if the master's history is this replica's; otherwise they get LOADING.
+// With swapdb clients are served from the old data until all new data is loaded, if the master's history is the
+// replica's; otherwise they get LOADING.
 func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 	good := full(1000, rdbFile(t, true), "")
 	half := good[:len(good)-30]
@@ -223,8 +222,7 @@ func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 	}
 }
 
-// CLIENT PAUSE on a replica holds back what its master writes, and keeps the link: also
-// for longer than repl-timeout.
+// CLIENT PAUSE on a replica holds back the master's writes and keeps the link up, even for longer than repl-timeout.
 func TestAPauseHoldsTheMastersStreamBack(t *testing.T) {
 	ping := commands("PING")
 	for _, stream := range []string{commands("SET k v"), commands("MULTI", "SET k v", "EXEC")} {
@@ -241,7 +239,7 @@ func TestAPauseHoldsTheMastersStreamBack(t *testing.T) {
 	}
 }
 
-// A replica that is paused can be promoted: the stream that waits is not applied then.
+// A paused replica can be promoted. The stream that it holds back is then not applied.
 func TestAPausedReplicaCanBePromoted(t *testing.T) {
 	s := newScripted(t, full(50, snapshot(t, "new"), commands("SET k v")))
 	c := dialTCP(t, startNode(t))
@@ -255,8 +253,7 @@ func TestAPausedReplicaCanBePromoted(t *testing.T) {
 	}
 }
 
-// During a CLIENT PAUSE nothing expires, neither by itself nor because it is read, as in
-// Redis: the offset stays where it is.
+// During a CLIENT PAUSE nothing expires, neither actively nor by a read, as in Redis: the offset does not change.
 func TestNothingExpiresDuringAPause(t *testing.T) {
 	in := startMaster(t)
 	c := connect(t, in.Addrs()[0].String())
@@ -291,8 +288,8 @@ func TestNothingExpiresDuringAPause(t *testing.T) {
 	tier.Eventually(t, "they expire", func() bool { return c.field("expired_keys") == "200" })
 }
 
-// A compressed synchronisation of some kilobytes that would take more memory than the replica has ends
-// the link, which says so, and the old data stays.
+// A compressed synchronisation of a few kilobytes that would need more memory than the replica has ends the link with
+// an error, and the old data stays.
 func TestASynchronisationThatUnpacksToTooMuchEndsTheLink(t *testing.T) {
 	var more [][]byte
 	for i := range 100 {
@@ -312,7 +309,7 @@ func TestASynchronisationThatUnpacksToTooMuchEndsTheLink(t *testing.T) {
 			if n, _ := strconv.ParseInt(c.field("used_memory_peak"), 10, 64); n > 40<<20 {
 				t.Errorf("used_memory was %d; maxmemory is 20mb", n)
 			}
-			linked(t, c) // the next one is honest
+			linked(t, c) // the next synchronisation is valid
 			holdsNew(t, c)
 		})
 	}

@@ -14,14 +14,13 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// scripted is a master that says what a test wants: each connection of a replica is
-// greeted, and at PSYNC the next of the answers is sent as it is. A replica that comes
-// when there is none waits for the next.
+// scripted is a master that sends answers of the test's choice: it greets each connection of a replica, and answers
+// PSYNC with the next answer, unchanged. If there is none, the replica waits.
 type scripted struct {
 	net.Listener
-	acks chan int64 // offsets that the replica has acknowledged; the newest
+	acks chan int64 // the newest offset that the replica has acknowledged
 	says chan string
-	said sync.Map // the REPLCONFs of replicas, as lines
+	said sync.Map // the REPLCONF commands of replicas, as lines
 }
 
 func newScripted(t *testing.T, answers ...string) *scripted {
@@ -51,21 +50,21 @@ func newScripted(t *testing.T, answers ...string) *scripted {
 	return s
 }
 
-// say adds answers.
+// say adds answers to PSYNC.
 func (s *scripted) say(answers ...string) {
 	for _, a := range answers {
 		s.says <- a
 	}
 }
 
-// serve speaks with one replica until that hangs up, or, behind an answer that ends
-// in "close", hangs up itself.
+// serve serves one replica until the replica closes the connection. After an answer that ends in "close", serve
+// closes it.
 func (s *scripted) serve(c net.Conn, answer string) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
 		for b, err := r.Peek(1); err == nil && b[0] == '\n'; b, err = r.Peek(1) {
-			_, _ = r.Discard(1) // the replica is alive, and loads
+			_, _ = r.Discard(1) // a newline: the replica loads
 		}
 		v, err := wire.ReadValue(r)
 		if err != nil || len(v.Elems) == 0 {
@@ -100,7 +99,7 @@ func (s *scripted) serve(c net.Conn, answer string) {
 	}
 }
 
-// snapshot is an RDB file with one key.
+// snapshot returns an RDB file with one key.
 func snapshot(t *testing.T, key string) string {
 	t.Helper()
 	var b strings.Builder
@@ -120,12 +119,12 @@ func snapshot(t *testing.T, key string) string {
 
 const streamID = "0123456789abcdef0123456789abcdef01234567"
 
-// full is the answer of a master that sends a snapshot, and then a stream.
+// full returns the answer of a master that sends a snapshot and then a stream.
 func full(offset int, file, stream string) string {
 	return fmt.Sprintf("+FULLRESYNC %s %d\r\n$%d\r\n%s%s", streamID, offset, len(file), file, stream)
 }
 
-// replicaOfScripted starts a replica that holds a key, and has it follow.
+// replicaOfScripted starts a server that has a key, and makes it follow the scripted master.
 func replicaOfScripted(t *testing.T, s *scripted, options ...string) client {
 	t.Helper()
 	c := dialTCP(t, startNode(t, options...))
@@ -134,14 +133,14 @@ func replicaOfScripted(t *testing.T, s *scripted, options ...string) client {
 	return c
 }
 
-// followScripted has a server follow.
+// followScripted makes a server follow the scripted master.
 func followScripted(c client, s *scripted) {
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	c.must("REPLICAOF", host, port)
 }
 
 func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	file := snapshot(t, "new")
 	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close")
 	c := replicaOfScripted(t, s)
@@ -161,10 +160,9 @@ func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 	}
 }
 
-// A snapshot that is wrong leaves an empty server empty, which does not claim to have
-// come as far as the master.
+// An invalid snapshot leaves an empty server empty, and the server does not report the master's offset.
 func TestAWrongSnapshotLeavesNothing(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	file := snapshot(t, "new")
 	wrong := file[:len(file)-12] + "XXXX" + file[len(file)-8:]
 	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
@@ -182,8 +180,7 @@ func TestAWrongSnapshotLeavesNothing(t *testing.T) {
 	}
 }
 
-// The stream counts byte by byte, whatever is in it: what is for replicas alone, and
-// a transaction, which is done at once.
+// Each byte of the stream counts in the offset: commands for replicas only, too, and a transaction as a whole.
 func TestEveryByteOfTheStreamCounts(t *testing.T) {
 	command := func(words ...string) string {
 		args := make([][]byte, len(words))
@@ -214,7 +211,7 @@ func TestEveryByteOfTheStreamCounts(t *testing.T) {
 	}
 }
 
-// What is written to a replica that allows it is not in its stream.
+// Writes of clients to a writable replica are not in its stream.
 func TestWritesToAReplicaAreItsOwn(t *testing.T) {
 	s := newScripted(t, full(50, snapshot(t, "new"), ""))
 	c := replicaOfScripted(t, s, "--replica-read-only", "no")
@@ -252,7 +249,7 @@ func TestResetstatForgetsWhatReplicationHasCounted(t *testing.T) {
 			t.Errorf("%s is %d after a value of 1 MiB", field, n)
 		}
 		c.must("CONFIG", "RESETSTAT")
-		if n := count(); n > 1<<16 { // a PING may have come
+		if n := count(); n > 1<<16 { // a PING may have arrived
 			t.Errorf("%s is %d after CONFIG RESETSTAT", field, n)
 		}
 	}
@@ -261,9 +258,9 @@ func TestResetstatForgetsWhatReplicationHasCounted(t *testing.T) {
 	}
 }
 
-// The log is not where `ebb migrate` and a monitoring system look.
+// INFO shows the error, because `ebb migrate` and monitoring systems do not read the log.
 func TestInfoSaysWhyALinkDoesNotComeUp(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	addr := startNode(t, "--requirepass", "secret")
 	replica := dialTCP(t, startNode(t))
 	host, port, _ := net.SplitHostPort(addr)

@@ -18,10 +18,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What travels on links: messages, our own types, and all of it over TLS and over
-// transports without event loops.
+// The data of links: messages and ebb's own types, over TLS and over transports without event loops.
 
-// subscribed is a connection that listens to a channel and to a shard channel.
+// subscribed returns a connection that subscribes to a channel and to a shard channel.
 func subscribed(t *testing.T, addr string) client {
 	t.Helper()
 	c := connect(t, addr)
@@ -30,7 +29,7 @@ func subscribed(t *testing.T, addr string) client {
 	return c
 }
 
-// hears waits for a message, and fails if it is another one.
+// hears reads the next message, and fails if it is a different one.
 func hears(t *testing.T, c client, kind, message string) {
 	t.Helper()
 	if v := c.read(); len(v.Elems) != 3 || v.Elems[0].Str != kind || v.Elems[2].Str != message {
@@ -38,8 +37,7 @@ func hears(t *testing.T, c client, kind, message string) {
 	}
 }
 
-// publishes sends messages in every way there is; the answers count the subscribers
-// at the server itself.
+// publishes sends messages in every way, and checks the replies, which count the subscribers of the server itself.
 func publishes(t *testing.T, c client) {
 	t.Helper()
 	c.must("PUBLISH", "news", "plain")
@@ -85,7 +83,7 @@ func TestMessagesReachTheSubscribersOfReplicas(t *testing.T) {
 			caughtUp(t, all[0], all[1])
 			caughtUp(t, all[1], all[2])
 
-			// A replica's own messages stay with it, and are in no stream.
+			// A replica's own messages are delivered on the replica only, and are in no stream.
 			at := all[1].field("master_repl_offset")
 			if got := all[1].must("PUBLISH", "news", "own").Int; got != 1 {
 				t.Errorf("%d heard a message of the replica, want 1", got)
@@ -102,7 +100,7 @@ func TestMessagesReachTheSubscribersOfReplicas(t *testing.T) {
 	}
 }
 
-// A message of a transaction comes behind what the transaction has changed.
+// A message of a transaction follows the effects of the transaction.
 func TestAMessageComesBehindItsTransaction(t *testing.T) {
 	in := startMaster(t, append(noPings, "--repl-diskless-sync", "no")...)
 	c := connect(t, in.Addrs()[0].String())
@@ -119,7 +117,7 @@ func TestAMessageComesBehindItsTransaction(t *testing.T) {
 		"PUBLISH\r\n$4\r\nnews\r\n$1\r\nm\r\n")
 }
 
-// Messages are for replicas: files do not hold them.
+// Messages are for replicas: no file contains them.
 func TestFilesHoldNoMessages(t *testing.T) {
 	dir := t.TempDir()
 	in := startMaster(t, "--dir", dir, "--appendonly", "yes", "--appendfsync", "always")
@@ -142,7 +140,7 @@ func TestFilesHoldNoMessages(t *testing.T) {
 	}
 }
 
-// ownTypes writes what only we have.
+// ownTypes writes values of the types that only ebb has.
 func ownTypes(c client) {
 	c.t.Helper()
 	for _, args := range [][]string{
@@ -162,7 +160,7 @@ func ownTypes(c client) {
 	}
 }
 
-// sameDumps compares every key of two servers byte by byte.
+// sameDumps compares the DUMP of every key of two servers.
 func sameDumps(t *testing.T, a, b client) {
 	t.Helper()
 	keys := a.must("KEYS", "*")
@@ -184,8 +182,8 @@ func sameDumps(t *testing.T, a, b client) {
 	}
 }
 
-// Ebb behind ebb behind ebb: what only ebb has arrives in the snapshot and in the
-// stream, and counts on the same.
+// In a chain of three ebb servers, values of ebb's own types arrive in the snapshot and in the stream, and stay in
+// use.
 func TestOurTypesPassThroughAChain(t *testing.T) {
 	for name, options := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +208,7 @@ func TestOurTypesPassThroughAChain(t *testing.T) {
 				t.Errorf("the master has the rules %v, the last replica %d", a, b)
 			}
 
-			// The replica that takes over hands out greater tokens, and knows who holds what.
+			// The promoted replica issues greater tokens, and knows the holders of locks.
 			token := all[0].must("LOCK.ACQUIRE", "late", "w1", "1000000").Int
 			caughtUp(t, all[0], all[1])
 			all[1].must("REPLICAOF", "NO", "ONE")
@@ -224,13 +222,13 @@ func TestOurTypesPassThroughAChain(t *testing.T) {
 	}
 }
 
-// rulesOf returns the number of expiry rules, as soon as the server answers.
+// rulesOf returns the number of expiry rules, once the server answers.
 func rulesOf(c client) int {
 	c.must("REPLICAOF", "NO", "ONE")
 	return len(c.must("EXPIRY", "RULE", "LIST").Elems)
 }
 
-// certFiles writes a certificate and its key into files.
+// certFiles writes a certificate and its key to files.
 func certFiles(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -271,7 +269,7 @@ func TestReplicationOverTLS(t *testing.T) {
 				t.Errorf("the replica is not on the TLS port: %s", list)
 			}
 
-			// A master that is not who it should be gets no replica.
+			// A replica does not accept a master whose certificate has another authority.
 			said := &logged{}
 			stranger, err := config.Load([]string{"--port", "0", "--unixsocket", realserver.Socket(t), "--tls-replication", "yes",
 				"--tls-ca-cert-file", other, "--replicaof", "127.0.0.1 " + strconv.Itoa(port)}, nil)
@@ -293,7 +291,7 @@ func TestReplicationOverTLS(t *testing.T) {
 	}
 }
 
-// logged collects what a server says.
+// logged collects the log of a server.
 type logged struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -311,7 +309,7 @@ func (l *logged) has(text string) bool {
 	return strings.Contains(l.b.String(), text)
 }
 
-// withoutLoops serves an instance on one more port, by the portable transport.
+// withoutLoops serves an instance on one more port, with the portable transport.
 func withoutLoops(t *testing.T, in *Instance) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -320,7 +318,7 @@ func withoutLoops(t *testing.T, in *Instance) (addr string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- in.srv.Serve(ctx, struct{ net.Listener }{ln}) }() // no *net.TCPListener: not for the loops
+	go func() { done <- in.srv.Serve(ctx, struct{ net.Listener }{ln}) }() // hides *net.TCPListener, which the loops would take over
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -348,17 +346,16 @@ func TestRedisReplicatesEbbOverThePortableTransport(t *testing.T) {
 	}
 }
 
-// A master that says nothing for repl-timeout is given up, also in the middle of a
-// snapshot.
+// A replica closes the connection to a master that is silent for repl-timeout, even during a snapshot.
 func TestASilentMasterIsGivenUp(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	file := snapshot(t, "new")
 	half := full(100, file, "")
 	for name, says := range map[string]string{"in the stream": half, "in a snapshot": half[:len(half)-9],
 		"before it": "+FULLRESYNC " + streamID + " 100\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScripted(t, says)
-			for range 60 { // each is given up as well, for all this test does
+			for range 60 { // the replica gives each of them up as well
 				s.say(full(100, file, ""))
 			}
 			c := replicaOfScripted(t, s, "--repl-timeout", "1")

@@ -23,7 +23,7 @@ func startMaster(t *testing.T, options ...string) *Instance {
 	return startOnPort(t, append([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, options...)...)
 }
 
-// noPings is for masters whose stream is compared byte by byte.
+// noPings turns PING off for masters whose stream is compared byte by byte.
 var noPings = []string{"--repl-ping-replica-period", "3600"}
 
 func unusedPort(t *testing.T) int { return realserver.FreePort(t) }
@@ -46,8 +46,7 @@ func deadline(t *testing.T) time.Time {
 	return d
 }
 
-// redisReplica starts a redis-server 7.0 that replicates addr, and returns it with
-// a connection.
+// redisReplica starts a redis-server 7.0 that replicates addr, and returns it with a connection.
 func redisReplica(t *testing.T, addr string, options ...string) (*realserver.Process, client) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(addr)
@@ -57,7 +56,7 @@ func redisReplica(t *testing.T, addr string, options ...string) (*realserver.Pro
 	return p, connect(t, p.Addr())
 }
 
-// everyType writes something of every type that redis-server has, and of ours.
+// everyType writes values of every type of redis-server and of ebb.
 func everyType(c client, n int) {
 	tag := strconv.Itoa(n)
 	for _, line := range []string{
@@ -71,7 +70,7 @@ func everyType(c client, n int) {
 	}
 }
 
-// follows waits until n replicas have everything.
+// follows waits until n replicas have the whole stream.
 func follows(t *testing.T, c client, n int) {
 	t.Helper()
 	for until := time.Now().Add(patience); ; {
@@ -90,13 +89,13 @@ func field(c client, section, name string) string {
 	return v
 }
 
-// samePlainData compares what both have of the keys that everyType writes.
+// samePlainData compares the keys of everyType on two servers.
 func samePlainData(t *testing.T, a, b client, n int) {
 	t.Helper()
 	for i := range n {
 		for _, name := range []string{"s", "big", "bits", "n", "l", "set", "words", "z", "h", "x", "hll", "geo", "zx", "bloom", "limit"} {
 			key := name + strconv.Itoa(i)
-			if name == "n" { // one of our own has taken its place
+			if name == "n" { // a key of ebb's own types has replaced it
 				if got := b.ask("EXISTS", key).Int; got != 0 {
 					t.Errorf("the replica still has %s", key)
 				}
@@ -104,7 +103,7 @@ func samePlainData(t *testing.T, a, b client, n int) {
 			}
 			x, y := a.ask("DEBUG", "DIGEST-VALUE", key), b.ask("DEBUG", "DIGEST-VALUE", key)
 			own := name == "bloom" || name == "limit"
-			timed := name == "h" || name == "zx" // deadlines of items count here
+			timed := name == "h" || name == "zx" // deadlines of items make these values differ in time
 			switch {
 			case own && b.ask("EXISTS", key).Int != 0:
 				t.Errorf("the replica has %s", key)
@@ -118,7 +117,7 @@ func samePlainData(t *testing.T, a, b client, n int) {
 			t.Errorf("the hash is %v", got)
 		}
 	}
-	tier.Eventually(t, "the offsets are equal", func() bool { // a PING may be under way
+	tier.Eventually(t, "the offsets are equal", func() bool { // a PING may be on its way
 		return field(a, "replication", "master_repl_offset") == field(b, "replication", "master_repl_offset")
 	})
 }
@@ -190,7 +189,7 @@ func TestReplicasThatComeTogetherShareASnapshot(t *testing.T) {
 	c := connect(t, in.Addrs()[0].String())
 	everyType(c, 0)
 	_, a := redisReplica(t, in.Addrs()[0].String())
-	_, b := redisReplica(t, in.Addrs()[0].String()) // the second ends the delay
+	_, b := redisReplica(t, in.Addrs()[0].String()) // the second replica ends the delay
 	follows(t, c, 2)
 	samePlainData(t, c, a, 1)
 	samePlainData(t, c, b, 1)
@@ -209,7 +208,7 @@ func TestAReplicaThatWasAwayForTooLongStartsAnew(t *testing.T) {
 	c := connect(t, in.Addrs()[0].String())
 	_, r := redisReplica(t, in.Addrs()[0].String())
 	follows(t, c, 1)
-	r.ask("REPLICAOF", "127.0.0.1", "1") // no server is there
+	r.ask("REPLICAOF", "127.0.0.1", "1") // an address without a server
 	for range 20 {
 		c.ask("SET", "big", strings.Repeat("x", 100000))
 	}
@@ -239,7 +238,7 @@ func TestRedisCLIFetchesASnapshot(t *testing.T) {
 	}
 }
 
-// raw speaks as a replica does, by hand.
+// raw sends the lines of a replica's handshake.
 func raw(t *testing.T, in *Instance, lines ...string) client {
 	t.Helper()
 	c := connect(t, in.Addrs()[0].String())
@@ -258,13 +257,13 @@ func line(t *testing.T, c client) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l = strings.TrimRight(l, "\r\n"); l != "" { // newlines keep the connection alive
+		if l = strings.TrimRight(l, "\r\n"); l != "" { // the master sends newlines as keep-alive
 			return l
 		}
 	}
 }
 
-// afterFullSync takes a snapshot from a file and returns the offset behind it.
+// afterFullSync reads a snapshot, and returns the stream's name and the offset after it.
 func afterFullSync(t *testing.T, c client) (id string, offset int64) {
 	t.Helper()
 	c.send("PSYNC", "?", "-1")
@@ -304,7 +303,7 @@ func TestEbbReplicasGetOurOwnCommands(t *testing.T) {
 	expectBytes(t, ours.r, want)
 	expectBytes(t, plain.r, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$4\r\nPING\r\n$")
 
-	// The stream continues where it was, under the same replication id.
+	// The stream continues at the same offset, under the same replication id.
 	_ = plain.Close()
 	again := raw(t, in, "REPLCONF capa psync2")
 	again.send("PSYNC", id, strconv.FormatInt(offset+1, 10))
@@ -317,7 +316,7 @@ func TestEbbReplicasGetOurOwnCommands(t *testing.T) {
 	if got := line(t, stranger); !strings.HasPrefix(got, "+FULLRESYNC") {
 		t.Errorf("got %q", got)
 	}
-	inside := raw(t, in) // in the middle of a command nothing can be overwritten
+	inside := raw(t, in) // a stream that begins within a command cannot be translated
 	inside.send("PSYNC", id, strconv.FormatInt(offset+3, 10))
 	if got := line(t, inside); !strings.HasPrefix(got, "+FULLRESYNC") {
 		t.Errorf("got %q", got)
@@ -363,17 +362,17 @@ func TestWaitCountsAcknowledgements(t *testing.T) {
 }
 
 func TestAReplicaThatLagsTooFarIsGivenUp(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	in := startMaster(t, "--client-output-buffer-limit", "replica 1mb 0 0", "--repl-backlog-size", "16384")
 	c := connect(t, in.Addrs()[0].String())
 	r := raw(t, in, "REPLCONF capa ebb")
 	_, _ = afterFullSync(t, r)
 	for range 400 {
-		c.ask("SET", "k", strings.Repeat("x", 100000)) // which r does not read
+		c.ask("SET", "k", strings.Repeat("x", 100000)) // r does not read it
 	}
 	for until := time.Now().Add(patience); field(c, "replication", "connected_slaves") != "0"; {
 		if time.Now().After(until) {
-			t.Fatalf("it is still there:\n%s", c.ask("INFO", "replication").Str)
+			t.Fatalf("the replica is still there:\n%s", c.ask("INFO", "replication").Str)
 		}
 		c.ask("WAIT", "1", "50")
 	}
@@ -382,7 +381,7 @@ func TestAReplicaThatLagsTooFarIsGivenUp(t *testing.T) {
 func TestSyncEndsWithTheServer(t *testing.T) {
 	in := startMaster(t, "--repl-diskless-sync-delay", "1000")
 	waits := raw(t, in, "REPLCONF capa eof")
-	waits.send("PSYNC", "?", "-1") // its snapshot would begin in a quarter of an hour
+	waits.send("PSYNC", "?", "-1") // the delay of its snapshot is a quarter of an hour
 	c := connect(t, in.Addrs()[0].String())
 	for field(c, "replication", "connected_slaves") != "1" {
 		c.ask("PING")

@@ -21,17 +21,16 @@ import (
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// What a master does when time passes, in a bubble whose time is the test's own:
-// connections are within the process, each way holds 64 KiB.
+// The timed work of a master, in virtual time. Connections are within the process, and hold 64 KiB in each direction.
 
-// bubbled is a master in a bubble.
+// bubbled is a master in virtual time.
 type bubbled struct {
 	t   *testing.T
 	ln  *memnet.Listener
 	svc *session.Service
 }
 
-// inBubble runs f with a master, whose files, if it has any, are on fs.
+// inBubble runs f with a master. Its files, if it has any, are on fs.
 func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.Load(append([]string{"--repl-diskless-sync-delay", "0"}, options...), nil)
@@ -66,7 +65,7 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 				transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) },
 					Portable: true})
 		}()
-		defer func() { // a test that has failed ends its bubble as well
+		defer func() { // a failed test must end its bubble as well
 			stop()
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -97,7 +96,7 @@ func (b *bubbled) replica(capa ...string) client {
 	return c
 }
 
-// load writes n values of 1000 bytes that cannot be compressed.
+// load writes n incompressible values of 1000 bytes.
 func (b *bubbled) load(c client, n int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	value := make([]byte, 1000)
@@ -109,13 +108,13 @@ func (b *bubbled) load(c client, n int) {
 	}
 }
 
-// passes lets time pass, and waits until all servers are idle.
+// passes advances the time, and waits until all servers are idle.
 func passes(seconds int) {
 	time.Sleep(time.Duration(seconds) * time.Second)
 	synctest.Wait()
 }
 
-// asks sends PSYNC ? -1 and reads the bytes before the snapshot.
+// asks sends PSYNC ? -1, and reads the bytes before the snapshot.
 func asks(t *testing.T, c client) {
 	t.Helper()
 	c.send("PSYNC", "?", "-1")
@@ -124,7 +123,7 @@ func asks(t *testing.T, c client) {
 	}
 }
 
-// takes reads a snapshot, of either form.
+// takes reads a snapshot of either form.
 func takes(t *testing.T, c client) {
 	t.Helper()
 	head := line(t, c)
@@ -151,13 +150,13 @@ func takes(t *testing.T, c client) {
 	}
 }
 
-// forms are the ways in which a snapshot travels.
+// forms are the directives for each way of sending a snapshot.
 var forms = map[string][]string{
 	"diskless":       {"--repl-timeout", "60"},
 	"through a file": {"--repl-timeout", "60", "--repl-diskless-sync", "no"},
 }
 
-// INFO counts what replicas are sent: the snapshot, and each byte of the stream.
+// INFO counts the bytes sent to replicas: the snapshot and the stream.
 func TestBytesSentToReplicasAreCounted(t *testing.T) {
 	for name, options := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -201,9 +200,9 @@ func TestAReplicaThatStopsReadingItsSnapshotIsGivenUp(t *testing.T) {
 				b.load(c, 300)
 				stuck := b.replica("eof", "ebb")
 				asks(t, stuck)
-				synctest.Wait() // the snapshot is under way, and has nowhere to go
+				synctest.Wait() // the snapshot is under way, but the replica does not read
 				next := b.replica("eof", "ebb")
-				if name == "through a file" { // which does not prevent the next one
+				if name == "through a file" { // it does not delay the next snapshot
 					asks(t, next)
 					takes(t, next)
 				} else {
@@ -258,7 +257,7 @@ func TestAReplicaThatReadsSlowlyIsKept(t *testing.T) {
 	}
 }
 
-// writePiece is the progress that a master wants to see, see command.writePiece.
+// writePiece is the progress that a master expects within the timeout, see command.writePiece.
 const writePiece = 32 << 10
 
 func TestAReplicaThatLoadsIsKeptWhileItSaysSo(t *testing.T) {
@@ -325,7 +324,7 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 		if got := again(); got != "+CONTINUE "+id {
 			t.Errorf("after 97 s PSYNC says %q", got)
 		}
-		passes(10) // the time starts again with each replica that leaves
+		passes(10) // the time starts again when a replica leaves
 		leave()
 		passes(97)
 		if got := field(c, "replication", "repl_backlog_active"); got != "1" {
@@ -344,7 +343,7 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 	})
 }
 
-// Under appendfsync always a replica receives no write that its master could lose.
+// Under appendfsync always a replica receives only synced writes.
 func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period",
@@ -374,7 +373,7 @@ func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 		expectBytes(t, r.r, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n")
 		expectBytes(t, r.r, "*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$5\r\nhello\r\n")
 
-		// A snapshot ends only when its cut is synced.
+		// A snapshot ends only after its cut is synced.
 		c.send("SET", "k", "w")
 		synctest.Wait()
 		late := b.replica("ebb")
@@ -404,14 +403,14 @@ func TestAReplicaThatComesDuringAFileGetsIt(t *testing.T) {
 		"1000"}, func(b *bubbled) {
 		c := b.connect()
 		c.must("SET", "k", "v")
-		fs.SetSyncTime(10 * time.Second) // the snapshot waits for it
+		fs.SetSyncTime(10 * time.Second) // the snapshot waits for the sync
 		c.send("SET", "k", "w")
 		synctest.Wait()
 		first := b.replica("ebb")
 		asks(t, first)
 		passes(1)
 		second, plain := b.replica("ebb"), b.replica()
-		asks(t, second) // the master replies at once where the stream continues
+		asks(t, second) // the master replies at once if the stream continues
 		plain.send("PSYNC", "?", "-1")
 		other := b.connect()
 		other.send("SET", "k", "x")

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// debugged is a session of SCRIPT DEBUG: the reply of EVAL, those of the commands, and
-// behind <endsession> that of the script.
+// debugged is a session of SCRIPT DEBUG: the reply of EVAL, the replies of the debugger's commands, and after
+// <endsession> the script's reply.
 type debugged struct {
 	script     string
 	keys, args []string
@@ -126,7 +126,7 @@ return redis.status_reply('OK')`, commands: slices.Concat(repeated(5, "n"), slic
 
 func repeated(n int, s string) []string { return slices.Repeat([]string{s}, n) }
 
-// play runs a session and returns what the server said, a line each.
+// play runs a session, and returns the server's output, line by line.
 func (d debugged) play(t *testing.T, addr, mode string) (said []string) {
 	t.Helper()
 	c := dialTCP(t, addr)
@@ -188,7 +188,7 @@ func at(lines []string, i int) string {
 	return "(none)"
 }
 
-// startDebugging begins a session, up to its first stop.
+// startDebugging starts a session, and runs it to its first stop.
 func startDebugging(t *testing.T, addr, mode, script string) client {
 	t.Helper()
 	c := dialTCP(t, addr)
@@ -204,7 +204,7 @@ func (c client) wantStop(args ...string) {
 	}
 }
 
-// wantEnd reads the end of a session; the reply of EVAL begins with want.
+// wantEnd reads the end of a session; the reply of EVAL must begin with want.
 func (c client) wantEnd(want string) {
 	c.t.Helper()
 	if v := c.read(); v.Kind != resp.KindArray || v.Elems[len(v.Elems)-1].Str != "<endsession>" {
@@ -271,7 +271,8 @@ func TestOthersGetBusyWhileAScriptStandsStill(t *testing.T) {
 	}
 }
 
-// A script whose user has left runs to its end on the data, as in Redis; a copy goes away.
+// If the client of a session disconnects, a SYNC script runs to its end on the data, as in Redis, and a forked
+// session ends.
 func TestSessionsWithoutAUserEnd(t *testing.T) {
 	in := startMaster(t, "--busy-reply-threshold", "50")
 	addr := in.Addrs()[0].String()
@@ -300,7 +301,7 @@ func TestSessionsWithoutAUserEnd(t *testing.T) {
 			}
 		}
 	}
-	// The SYNC session stands still: shutDown, when the test ends, has to end it.
+	// The SYNC session is stopped in the debugger; shutDown must end it when the test ends.
 }
 
 func TestDebuggingNeedsRightsAndAPlace(t *testing.T) {
@@ -346,7 +347,7 @@ func TestDebuggingNeedsRightsAndAPlace(t *testing.T) {
 		t.Errorf("EXEC: %v", v)
 	}
 
-	// Requests that are sent at once are all obeyed; one that is none ends the script.
+	// The debugger obeys all requests of a pipeline. An invalid one ends the script.
 	c.must("SCRIPT", "DEBUG", "SYNC")
 	c.wantStop("EVAL", "local a = 1\nlocal b = 2\nreturn b", "0")
 	if _, err := c.Write(append(wire.AppendCommand(nil, "n"), "step\r\n"...)); err != nil {

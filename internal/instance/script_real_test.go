@@ -13,11 +13,10 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// conversations are the requests of several clients to a server, a line each: the
-// client's name and its request, or the name and < where it reads one message
-// more. Behind + there is a request whose reply is not waited for, behind * one that
-// is to wait, behind ! one that is sent again until the answer is BUSY, behind & none:
-// the client comes, and says nothing. LONG is untilSomebodyComes.
+// conversations are requests of several clients to a server, one on each line: the client's name and its request, or
+// the name and < to read one more message. A prefix of the request changes that: with + the reply is not read, with *
+// the request must block, with ! it is repeated until the reply is BUSY, and with & the client only connects. LONG is
+// untilSomebodyComes.
 var conversations = []struct {
 	name    string
 	options []string
@@ -252,10 +251,10 @@ c GET k
 `},
 }
 
-// volatile are parts of replies that differ by nature.
+// volatile matches parts of replies that differ between servers and runs.
 var volatile = regexp.MustCompile(`(?s)\d{10}\.\d{6}|127\.0\.0\.1:\d+|unix:[^\]]+|11\) "age-seconds".*?(\n {0,4}\d+\)  1\) "count"|$)`)
 
-// Several clients at once get from ebb the replies that they get from Redis 8.
+// Concurrent clients get the same replies from ebb and from Redis 8.
 func TestScriptsAmongClientsBesideRedis(t *testing.T) {
 	for _, c := range conversations {
 		t.Run(c.name, func(t *testing.T) {
@@ -271,7 +270,7 @@ func TestScriptsAmongClientsBesideRedis(t *testing.T) {
 	}
 }
 
-// blocked returns the number of clients that wait.
+// blocked returns the number of blocked clients.
 func blocked(t *testing.T, network, addr string) int {
 	conn, err := net.Dial(network, addr)
 	if err != nil {
@@ -294,7 +293,7 @@ func blocked(t *testing.T, network, addr string) int {
 	return count
 }
 
-// converse plays a conversation, and returns each line with what was replied.
+// converse plays a conversation, and returns each line with its replies.
 func converse(t *testing.T, network, addr, lines string) (heard []string) {
 	conns := map[string]*bufio.ReadWriter{}
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
@@ -343,7 +342,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 				continue
 			}
 			if len(args) > 0 && args[0] == "HELLO" {
-				v.Elems = nil // versions and the like
+				v.Elems = nil // versions and similar fields
 			}
 			heard = append(heard, line+"\n"+volatile.ReplaceAllString(string(wire.AppendTTY(nil, v)), "~"))
 			break

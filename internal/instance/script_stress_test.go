@@ -27,11 +27,10 @@ var (
 	scriptSeed = flag.Uint64("scripts.seed", 0, "of its random numbers; 0: see package draw")
 )
 
-// Clients with pipelines of commands, transactions, waits and scripts, some of
-// which loop until they are killed, while scripts are flushed, functions loaded,
-// clients killed and memory runs out, over two network loops: every request gets
-// its reply in order, the engine stays sound and its effects give the same
-// keyspace, and a server that is shut down meanwhile leaves nothing behind.
+// Clients send pipelines of commands, transactions, blocking commands and scripts, some of which loop until they are
+// killed. Meanwhile scripts are flushed, functions loaded, clients killed, and memory runs out, on two network loops.
+// Every request gets its reply in order, the engine stays consistent, a replica of its effects has the same keyspace,
+// and a server that is shut down meanwhile leaves no goroutine behind.
 func TestScriptsBesideEverythingElse(t *testing.T) {
 	seed := draw.Seed(t, *scriptSeed)
 	s := newScriptStress(t)
@@ -58,14 +57,14 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	s.await(s.met, "BUSY")
 	close(stop)
 	s.down.Store(true)
-	// No client kills scripts from here on: those that loop must not stop the loops, which end the connections.
+	// No client kills scripts from here on. Looping scripts must not stop the loops, which end the connections.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.srv.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
-	// The comparison comes before Close, because Close ends a script that has written, and the
-	// effects then lack what it wrote. Scripts that run on are killed meanwhile.
+	// The comparison comes before Close, because Close ends a script that has written, and the effects then lack its
+	// writes. Meanwhile this kills scripts that still run.
 	compared := make(chan error, 1)
 	go func() {
 		clients.Wait() // for the replica, which waits for scripts
@@ -97,16 +96,16 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	t.Logf("%d replies, %d scripts killed, %d BUSY, %d connections", s.replies.Load(), s.killed.Load(), s.busy.Load(), s.conns.Load())
 }
 
-// scriptStress is the server and what its clients count.
+// scriptStress is the server and the counts of its clients.
 type scriptStress struct {
 	*stressed
-	down atomic.Bool // it is being shut down: connections may break
+	down atomic.Bool // the server is being shut down: connections may break
 
 	replies, killed, busy, conns atomic.Int64
 
-	want    int64         // replies
-	enough  chan struct{} // closed with that many
-	met     chan struct{} // closed with the first BUSY: a client has met a script that takes long
+	want    int64         // number of replies
+	enough  chan struct{} // closed after that number of replies
+	met     chan struct{} // closed at the first BUSY: a client has met a long script
 	metOnce sync.Once
 }
 
@@ -119,7 +118,7 @@ func newScriptStress(t *testing.T) *scriptStress {
 	return s
 }
 
-// await waits for what the clients count, under the race detector too.
+// await waits for an event of the clients; the limit allows for the race detector.
 func (s *scriptStress) await(came <-chan struct{}, what string) {
 	s.t.Helper()
 	select {
@@ -144,11 +143,11 @@ type stressConn struct {
 	conn net.Conn
 	r    *bufio.Reader
 	seq  int
-	// queueing: MULTI was said, and EXEC not yet.
+	// queueing is set between MULTI and EXEC.
 	queueing bool
 }
 
-// dial connects; it returns nil when the server is gone.
+// dial connects. It returns nil if the server has ended.
 func (s *scriptStress) dial() *stressConn {
 	c, err := net.Dial("unix", s.path)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *scriptStress) dial() *stressConn {
 	return &stressConn{s: s, conn: c, r: bufio.NewReader(c)}
 }
 
-// read reads a reply, but for pushes.
+// read reads a reply, and skips pushes.
 func (c *stressConn) read() (resp.Value, error) {
 	for {
 		v, err := wire.ReadValue(c.r)
@@ -171,8 +170,8 @@ func (c *stressConn) read() (resp.Value, error) {
 	}
 }
 
-// pipeline sends requests, each followed by one that tells where it stands, and
-// reads the replies. It reports whether the connection is still there.
+// pipeline sends requests, each followed by an ECHO with its number, and reads the replies. It reports whether the
+// connection is still open.
 func (c *stressConn) pipeline(requests [][]string) bool {
 	var b []byte
 	first := c.seq
@@ -205,7 +204,7 @@ func (c *stressConn) pipeline(requests [][]string) bool {
 			return false
 		}
 		want := "seq" + strconv.Itoa(first+i)
-		// In a transaction everything is refused over the memory limit, ECHO too.
+		// Above the memory limit, all commands of a transaction are refused, ECHO too.
 		queued := c.queueing && (echo.Str == "QUEUED" || strings.HasPrefix(echo.Str, "OOM "))
 		if echo.Str != want && !strings.HasPrefix(echo.Str, "BUSY ") && !queued {
 			c.s.t.Errorf("%q was followed by %v, not %s", r, echo, want)
@@ -227,12 +226,12 @@ func (s *scriptStress) count(v resp.Value) {
 	case strings.HasPrefix(v.Str, "ERR Script killed by user"):
 		s.killed.Add(1)
 	}
-	for _, e := range v.Elems { // of EXEC
+	for _, e := range v.Elems { // replies of EXEC
 		s.count(e)
 	}
 }
 
-// client sends pipelines, and now and then leaves without reading.
+// client sends pipelines, and now and then disconnects without reading.
 func (s *scriptStress) client(stop <-chan struct{}, rng *rand.Rand) {
 	var c *stressConn
 	defer func() {
@@ -250,7 +249,7 @@ func (s *scriptStress) client(stop <-chan struct{}, rng *rand.Rand) {
 		for i := range requests {
 			requests[i] = s.request(rng)
 		}
-		if rng.IntN(30) == 0 { // the connection vanishes
+		if rng.IntN(30) == 0 { // disconnects
 			var b []byte
 			for _, r := range requests {
 				b = wire.AppendCommand(b, r...)
@@ -290,7 +289,7 @@ var stressScripts = []string{
 	"redis.call('SELECT', 1) redis.call('INCRBY', KEYS[1], 3) return redis.call('DBSIZE')",
 }
 
-// request makes one.
+// request returns a random request.
 func (s *scriptStress) request(rng *rand.Rand) []string {
 	k := func() string { return "k" + strconv.Itoa(rng.IntN(6)) }
 	l := func() string { return "l" + strconv.Itoa(rng.IntN(4)) }
@@ -332,8 +331,7 @@ func (s *scriptStress) request(rng *rand.Rand) []string {
 	return []string{"GET", k()}
 }
 
-// administrator kills scripts, flushes them, loads functions, and changes
-// directives.
+// administrator kills scripts, flushes them, loads functions, and changes directives.
 func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 	c := s.dial()
 	if c == nil {
@@ -348,7 +346,7 @@ func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 		s.count(v)
 		return err == nil
 	}
-	pace := time.NewTicker(time.Millisecond) // in between, others find a script overdue
+	pace := time.NewTicker(time.Millisecond) // between two actions, clients find a script that runs for too long
 	defer pace.Stop()
 	for s.running(stop) {
 		ok := ask("SCRIPT", "KILL") && ask("FUNCTION", "KILL") && ask("FUNCTION", "STATS")
@@ -377,7 +375,7 @@ func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 			ok = ok && ask("INFO", "everything") && ask("CLIENT", "LIST")
 		}
 		if !ok {
-			if !s.down.Load() { // CLIENT KILL has met the administrator
+			if !s.down.Load() { // otherwise CLIENT KILL has hit the administrator
 				_ = c.conn.Close()
 				if c = s.dial(); c == nil {
 					return
@@ -388,12 +386,12 @@ func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 	}
 }
 
-// readOnlyLibrary has functions that loop now and then, and have not written then.
+// readOnlyLibrary has functions that sometimes loop, without having written.
 const readOnlyLibrary = "#!lua name=lib%[1]d\nlocal n = 0\n" +
 	"redis.register_function('f%[1]d', function(keys) n = n + 1 if n %% 5 == 0 then while true do redis.call('EXISTS', keys[2]) end end " +
 	"redis.call('SET', keys[1], n) return n end)"
 
-// subscriber reads messages and keyspace events until the server goes.
+// subscriber reads messages and keyspace events until the server ends.
 func (s *scriptStress) subscriber(stop <-chan struct{}) {
 	for s.running(stop) {
 		c := s.dial()

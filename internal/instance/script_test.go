@@ -8,8 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// until repeats a command until the reply begins as wanted; the test's own time limit
-// ends it where it never does.
+// until repeats a command until the reply has a prefix. The test's time limit ends it if the reply never does.
 func (c client) until(prefix string, args ...string) resp.Value {
 	c.t.Helper()
 	for {
@@ -62,8 +61,8 @@ func TestAScriptThatDoesNotEndIsNoticedAndKilled(t *testing.T) {
 	}
 }
 
-// untilSomebodyComes is a loop that ends with the next connection: a script that
-// takes as long as a test wants, on a machine of any speed.
+// untilSomebodyComes is a script that loops until the next client connects, so it runs for as long as a test needs on
+// any machine.
 const untilSomebodyComes = `
 local function came() return string.match(redis.call('INFO', 'stats'), 'total_connections_received:(%d+)') end
 local before = came()
@@ -73,7 +72,7 @@ repeat until came() ~= before
 func TestAScriptThatHasWrittenIsNotKilled(t *testing.T) {
 	in := startInstance(t, nil, "--busy-reply-threshold", "30")
 	runs, other := dial(t, in), dial(t, in)
-	other.ask("PING") // both are there, and counted
+	other.ask("PING") // both are connected, and counted
 	runs.send("EVAL", "redis.call('SET', 'k', 'half')"+untilSomebodyComes+"redis.call('SET', 'k', 'whole') return 'done'", "0")
 	other.until("BUSY", "GET", "k")
 	if v := other.ask("SCRIPT", "KILL"); !strings.HasPrefix(v.Str, "UNKILLABLE ") {
@@ -88,8 +87,7 @@ func TestAScriptThatHasWrittenIsNotKilled(t *testing.T) {
 	}
 }
 
-// A script that leaves its loop is answered in order with what else its client
-// has sent, inside MULTI as well.
+// The reply of a script that leaves its loop keeps its place among the client's other replies, inside MULTI as well.
 func TestLongScriptsKeepTheOrderOfReplies(t *testing.T) {
 	in := startInstance(t, nil)
 	c, other := dial(t, in), dial(t, in)
@@ -119,7 +117,7 @@ func TestLongScriptsKeepTheOrderOfReplies(t *testing.T) {
 }
 
 func TestFunctionsThatDoNotEnd(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // the test mostly waits
 	in := startInstance(t, nil, "--busy-reply-threshold", "30")
 	runs, other := dial(t, in), dial(t, in)
 	if v := runs.ask("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() while true do end end)"); v.Str != "l" {
@@ -148,8 +146,7 @@ func TestFunctionsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// A server that must stop does not wait for a script: startInstance ends it,
-// and fails where that takes long.
+// A server that stops does not wait for a script: startInstance fails if the shutdown takes long.
 func TestShutdownEndsAScript(t *testing.T) {
 	in := startInstance(t, nil, "--busy-reply-threshold", "30")
 	runs, other := dial(t, in), dial(t, in)

@@ -13,11 +13,11 @@ import (
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// stressLoops is the number of network loops that serve.
+// stressLoops is the number of network loops.
 const stressLoops = 2
 
-// stressed is a server on a unix socket, with two loops, on the system's clock, and
-// what the stress tests look into: its engine, and a replica that gets the effects.
+// stressed is a server on a unix socket, with two loops, on the system's clock. The stress tests inspect its engine,
+// and a replica that applies its effects.
 type stressed struct {
 	t       *testing.T
 	db      *engine.DB

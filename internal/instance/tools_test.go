@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// patience bounds every wait in these tests; nothing depends on its length.
+// patience limits every wait in these tests; no result depends on its length.
 var patience = tier.Patience
 
 func send(t *testing.T, c io.Writer, text string) {
@@ -22,7 +22,7 @@ func send(t *testing.T, c io.Writer, text string) {
 	}
 }
 
-// tidy closes a connection at the end of the test, and bounds what it waits for.
+// tidy closes a connection at the end of the test, and sets a deadline for its reads and writes.
 func tidy(t *testing.T, c net.Conn) net.Conn {
 	t.Cleanup(func() { _ = c.Close() })
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
