@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// backupCommand is `ebb cli --rdb` under the name that operators look for.
+// backupCommand offers `ebb cli --rdb` under the name that operators look for.
 func backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup [OPTIONS] FILE",

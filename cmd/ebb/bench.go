@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// benchmark is a call of ebb bench: its flags.
+// benchmark holds the flags of one call of ebb bench.
 type benchmark struct {
 	cfg              loadgen.Config
 	server           func() (loadgen.Target, error)
@@ -49,7 +49,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 		RunE: b.run,
 	}
 	b.flags(cmd.Flags())
-	_ = cmd.RegisterFlagCompletionFunc("tests", completeTests) // the flag is there, and has no other
+	_ = cmd.RegisterFlagCompletionFunc("tests", completeTests) // the flag exists and has no other completion
 	for _, m := range measurements() {
 		cmd.AddCommand(m.command())
 	}
@@ -65,17 +65,17 @@ func (b *benchmark) flags(f *pflag.FlagSet) {
 	f.IntVarP(&b.cfg.Requests, "requests", "n", 0, "requests in each test (default: until -d is over)")
 	f.DurationVarP(&b.cfg.Duration, "duration", "d", 0, "length of each test without -n (default 3s)")
 	f.IntVar(&b.cfg.Size, "size", 3, "bytes of __data__")
-	f.IntVarP(&b.cfg.Keyspace, "keyspace", "r", 100_000, "how many different numbers __rand_int__ and __key__ have")
+	f.IntVarP(&b.cfg.Keyspace, "keyspace", "r", 100_000, "number of different values of __rand_int__ and __key__")
 	f.Float64Var(&b.cfg.Rate, "rate", 0,
 		"requests per second, sent on schedule even if the server is slow; latency counts from the scheduled time")
-	f.Uint64Var(&b.cfg.Seed, "seed", 1, "of the random numbers")
+	f.Uint64Var(&b.cfg.Seed, "seed", 1, "seed of the random numbers")
 	f.IntVar(&b.cfg.PID, "pid", 0, "process id of the server, to measure its CPU")
 	f.BoolVar(&b.csv, "csv", false, "print CSV")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 	f.BoolVarP(&b.quiet, "quiet", "q", false, "no progress line")
 }
 
-// run measures the command that args have, or else the tests of -t.
+// run measures the command in args, or the tests of -t if args is empty.
 func (b *benchmark) run(cmd *cobra.Command, args []string) (err error) {
 	list := []loadgen.Test{loadgen.Custom(args)}
 	if len(args) == 0 {
@@ -118,7 +118,7 @@ func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 	secure := f.Bool("tls", false, "connect with TLS")
 	insecure := f.Bool("insecure", false, "with --tls: accept any certificate")
 	cacert := f.String("cacert", "", "with --tls: file of the certificate authority")
-	f.Bool("help", false, "help for this command") // without the shorthand, which is the host's
+	f.Bool("help", false, "help for this command") // without the shorthand -h, which --host uses
 	return func() (t loadgen.Target, err error) {
 		t = loadgen.Target{Addr: net.JoinHostPort(*host, strconv.Itoa(*port)), User: *user, Password: *pass, DB: *db}
 		if *socket != "" {
@@ -141,7 +141,7 @@ func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 			insecure = insecure || s.Insecure()
 		}
 		if t.Password == "" {
-			t.Password, t.Optional = os.Getenv("REDISCLI_AUTH"), true // as for redis-cli
+			t.Password, t.Optional = os.Getenv("REDISCLI_AUTH"), true // like redis-cli
 		}
 		if secure {
 			t.TLS, err = tlsConfig(host, *cacert, insecure)
@@ -161,13 +161,12 @@ func tlsConfig(host, cacert string, insecure bool) (*tls.Config, error) {
 	}
 	cfg.RootCAs = x509.NewCertPool()
 	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("no certificate in %s", cacert)
+		return nil, fmt.Errorf("the file %s has no certificate", cacert)
 	}
 	return cfg, nil
 }
 
-// progress returns the writer of progress lines: standard error if it is a terminal, else
-// nil.
+// progress returns the writer of progress lines: standard error if it is a terminal, otherwise nil.
 func progress(quiet bool) io.Writer {
 	if quiet || !cli.IsTerminal(os.Stderr) {
 		return nil
@@ -178,7 +177,7 @@ func progress(quiet bool) io.Writer {
 // interruptible runs a measurement or a migration that Ctrl-C, SIGTERM and SIGHUP can end without an error message.
 func interruptible(cmd *cobra.Command, run func(context.Context) error) error {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // the end of a session; under nohup the program goes on
+	if !signal.Ignored(syscall.SIGHUP) { // the signal of a session's end; nohup ignores it, and the program continues
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), ends...)

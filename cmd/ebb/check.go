@@ -57,8 +57,7 @@ server does on start under aof-load-truncated. It asks before it does so.
 	return cmd
 }
 
-// asker returns a function that asks a question, and takes the end of the input
-// for a no.
+// asker returns a function that asks a question. The end of the input counts as no.
 func asker(in io.Reader, out io.Writer, yes bool) func(string) bool {
 	lines := bufio.NewReader(in)
 	return func(question string) bool {
@@ -72,7 +71,7 @@ func asker(in io.Reader, out io.Writer, yes bool) func(string) bool {
 	}
 }
 
-// The intervals between progress lines. On a terminal each line replaces the one before.
+// The intervals between progress lines. On a terminal each line replaces the previous one.
 const (
 	progressPause = time.Second
 	progressLines = 10 * time.Second
@@ -96,8 +95,7 @@ func checkProgress(out io.Writer) func(path string, share float64) {
 	}
 }
 
-// valueChecker examines values of ebb's own types by restoring them, each alone,
-// into an engine.
+// valueChecker examines values of ebb's own types by restoring each of them into an empty engine.
 type valueChecker struct {
 	db  *engine.DB
 	buf []byte
@@ -115,7 +113,7 @@ func (v *valueChecker) check(e *rdb.Entry) error {
 	defer tx.Commit()
 	defer tx.Del(key)
 	if err := tx.Restore(key, v.buf, engine.RestoreOptions{Replace: true}); err != nil {
-		return fmt.Errorf("the value cannot be loaded: %w", err)
+		return fmt.Errorf("cannot load the value: %w", err)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// runCheck runs `ebb check` with an answer to its questions.
+// runCheck runs `ebb check`, and answers its questions with answer.
 func runCheck(answer string, args ...string) (out string, status int) {
 	var said bytes.Buffer
 	cmd := checkCommand()
@@ -56,7 +56,7 @@ func TestCheckFixesAfterAYes(t *testing.T) {
 	}
 }
 
-// TestCheckKnowsValuesOfOurOwn writes a filter, and one that is none.
+// TestCheckKnowsValuesOfOurOwn checks a file with a valid filter and one with an invalid filter.
 func TestCheckKnowsValuesOfOurOwn(t *testing.T) {
 	db := engine.Open(engine.Options{Databases: 1, Shards: 1})
 	defer db.Close()
@@ -89,12 +89,12 @@ func TestCheckKnowsValuesOfOurOwn(t *testing.T) {
 	}
 	out, status := runCheck("", name)
 	if status != 1 || strings.Count(out, "WRONG") != 1 ||
-		!strings.Contains(out, `in the value of key "none" of database 0: the value cannot be loaded: Bad data format`) {
+		!strings.Contains(out, `in the value of key "none" of database 0: cannot load the value: Bad data format`) {
 		t.Errorf("status %d: %s", status, out)
 	}
 }
 
-// TestCheckReadsSnapshots counts what an engine with values of many types saves.
+// TestCheckReadsSnapshots compares the counts of ebb check with an engine that has values of many types.
 func TestCheckReadsSnapshots(t *testing.T) {
 	db := engine.Open(engine.Options{Databases: 2, Shards: 4})
 	defer db.Close()

@@ -5,8 +5,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cliCommand lets package cli parse the flags. They are redis-cli's, and their meaning
-// depends on whether they stand before or after the command.
+// cliCommand leaves the parsing of flags to package cli. The flags are redis-cli's, and their meaning depends on
+// whether they precede or follow the command.
 func cliCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "cli [OPTIONS] [cmd [arg ...]]",

@@ -15,11 +15,11 @@ func TestCollectorPercent(t *testing.T) {
 	}
 }
 
-// TestPaceCollector lets the heap's living part grow, and wants the pace to follow.
+// TestPaceCollector lets the live heap grow, and checks that the collector's percentage follows.
 func TestPaceCollector(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	t.Setenv("GOGC", "")
-	runtime.GC() // of what other tests have left
+	runtime.GC() // collects the garbage of other tests
 	paceCollector()
 	now := func() uint64 {
 		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
@@ -30,7 +30,7 @@ func TestPaceCollector(t *testing.T) {
 		t.Fatalf("%d%% with next to nothing in the heap", now())
 	}
 	held := make([]byte, 2*slack)
-	for now() != 100 { // the cleanup runs after a collection, in a goroutine of Go's
+	for now() != 100 { // the cleanup runs after a collection, in a goroutine of the runtime
 		runtime.GC()
 	}
 	runtime.KeepAlive(held)

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
-// serveOnly are the options of ebb serve that are not directives, with their meaning.
+// serveOnly lists the options of ebb serve that are not directives, with their descriptions.
 var serveOnly = [][2]string{
 	{"--accept-clock", "start although the clock is far behind the files (yes or no)"},
 	{"--console", "serve the web console at 127.0.0.1:9121, or at the next free port"},
@@ -23,8 +23,8 @@ var serveOnly = [][2]string{
 	{"--version", "print the version"},
 }
 
-// completeDirectives completes the options of ebb serve: names of directives with their meaning, and values
-// of those that have a few.
+// completeDirectives completes the options of ebb serve: the names of directives with their descriptions, and the
+// values of directives that have few.
 func completeDirectives(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		last := args[len(args)-1]
@@ -61,12 +61,12 @@ func completeDirectives(_ *cobra.Command, args []string, toComplete string) ([]s
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCLI completes the command line of ebb cli: its options, and the names of commands and subcommands and the tokens of their
-// arguments, in capitals or in small letters as the word begins. It asks no server.
+// completeCLI completes the command line of ebb cli: its options, the names of commands and subcommands, and the
+// tokens of their arguments. Names are in the case in which the word begins. It does not ask a server.
 func completeCLI(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	words, value := cli.CommandWords(args)
 	switch {
-	case value: // of an option
+	case value: // the value of an option
 		return nil, cobra.ShellCompDirectiveDefault
 	case len(words) == 0 && strings.HasPrefix(toComplete, "-"):
 		return beginning(cli.OptionNames(), toComplete), cobra.ShellCompDirectiveNoFileComp
@@ -113,7 +113,7 @@ func completeCLI(_ *cobra.Command, args []string, toComplete string) ([]string, 
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// tokens appends the tokens of arguments, each once.
+// tokens appends the tokens of arguments to all, each only once.
 func tokens(args []command.Arg, all []string) []string {
 	for _, a := range args {
 		if token := strings.ToUpper(a.Token); token != "" && !slices.Contains(all, token) {
@@ -124,7 +124,7 @@ func tokens(args []command.Arg, all []string) []string {
 	return all
 }
 
-// completeTests completes a list of tests of ebb bench, which commas separate.
+// completeTests completes a comma-separated list of tests of ebb bench.
 func completeTests(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	list := toComplete[:strings.LastIndexByte(toComplete, ',')+1]
 	var all []string
@@ -134,7 +134,7 @@ func completeTests(_ *cobra.Command, _ []string, toComplete string) ([]string, c
 	return beginning(all, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// beginning returns the words that begin so.
+// beginning returns the words with a prefix.
 func beginning(words []string, so string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, so) })
 }

@@ -16,8 +16,7 @@ import (
 // daemonVariable is set in the environment of the child that daemonize starts.
 const daemonVariable = "EBB_DAEMON_CHILD"
 
-// daemonReady is the text that the child sends when it listens. Any other text is its
-// error.
+// daemonReady is the text that the child sends when it listens. Any other text is an error.
 const daemonReady = "ready"
 
 // parentOf returns the pipe on which a child of daemonize reports the result of its start
@@ -31,10 +30,9 @@ func parentOf() *os.File {
 	return os.NewFile(3, "the parent")
 }
 
-// daemonize runs this program again in a session of its own, without a terminal. The child
-// gets the same arguments, and stdin as its standard input. daemonize returns when the
-// child listens, or with the error that ended it. The child continues when this program
-// ends.
+// daemonize runs this program again in a new session, without a terminal. The child gets the same arguments, and
+// stdin as its standard input. daemonize returns when the child listens, or with the error that ended it. The child
+// keeps running when this program ends.
 func daemonize(stdin []byte) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -46,7 +44,7 @@ func daemonize(stdin []byte) error {
 	}
 	defer said.Close()
 	child := exec.Command(self, os.Args[1:]...)
-	child.Args[0] = os.Args[0] // the name may choose the command (namedAs)
+	child.Args[0] = os.Args[0] // the name may select the command (namedAs)
 	child.Stdin = bytes.NewReader(stdin)
 	child.Env = append(os.Environ(), daemonVariable+"=1")
 	child.ExtraFiles = []*os.File{say}
@@ -54,9 +52,9 @@ func daemonize(stdin []byte) error {
 	err = child.Start()
 	_ = say.Close()
 	if err != nil {
-		return fmt.Errorf("daemonize yes: the server could not be started: %w", err)
+		return fmt.Errorf("daemonize yes: cannot start the server: %w", err)
 	}
-	answer, err := io.ReadAll(said) // the child closes its end
+	answer, err := io.ReadAll(said) // ends when the child closes its end
 	switch text := strings.TrimSpace(string(answer)); {
 	case err != nil:
 		return fmt.Errorf("daemonize yes: %w", err)

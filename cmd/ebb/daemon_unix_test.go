@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestMain makes the test program ebb itself where a test says so.
+// TestMain makes the test program act as ebb if a test asks for that.
 func TestMain(m *testing.M) {
 	if os.Getenv("EBB_TEST_AS_PROGRAM") != "" {
 		main()
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is ebb with arguments, its standard input and no other environment of the test.
+// program returns a command that runs ebb with arguments and standard input, in a clean environment.
 func program(t *testing.T, stdin string, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,14 +67,14 @@ func TestDaemonizeReturnsWhenTheServerListens(t *testing.T) {
 	if err := syscall.Mkfifo(logfile, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := make(chan string) // what the server logs until it has ended
+	log := make(chan string) // the lines of the server's log, until it ends
 	go func() {
 		text, _ := os.ReadFile(logfile)
 		log <- string(text)
 	}()
 	stdin := "port 0\nsave \"\"\ndaemonize yes\nunixsocket " + socket + "\npidfile " + pidfile + "\nlogfile " + logfile + "\n"
 	cmd := program(t, stdin)
-	cmd.Args = []string{"redis-server", "-"} // the child keeps the name, which chooses the command
+	cmd.Args = []string{"redis-server", "-"} // the child keeps the name, which selects the command
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil || len(out) > 0 {
@@ -105,8 +105,8 @@ func TestDaemonizeReportsWhyTheServerDoesNotStart(t *testing.T) {
 	}
 }
 
-// So do tempredis and the tests of redsync: directives on the standard input, a unix socket
-// alone, a line of the standard output to wait for, and a signal to end it.
+// tempredis and the tests of redsync use redis-server like this: directives on the standard input, only a unix
+// socket, a line of the standard output to wait for, and a signal to end it.
 func TestAHarnessThatStartsRedisServerStartsEbb(t *testing.T) {
 	dir := t.TempDir()
 	harness(t, dir, "dir "+dir+"\nappendonly no\nsave \"\"\n", nil)
@@ -115,17 +115,17 @@ func TestAHarnessThatStartsRedisServerStartsEbb(t *testing.T) {
 	}
 }
 
-// The tests of redsync start 48 servers in one working directory, and say nothing about files.
+// The tests of redsync start 48 servers in one working directory, without directives about files.
 func TestAHarnessStartsServersInOneDirectory(t *testing.T) {
 	dir := t.TempDir()
-	for range 2 { // the second time there is a file to load
+	for range 2 { // the second server has a file to load
 		harness(t, dir, "", func() {
 			harness(t, dir, "", func() { harness(t, dir, "appendonly no\n", nil) })
 		})
 	}
 }
 
-// harness starts a server in a directory, as tempredis does, runs meanwhile, and ends the server.
+// harness starts a server in a directory, as tempredis does, calls meanwhile, and ends the server.
 func harness(t *testing.T, dir, lines string, meanwhile func()) {
 	t.Helper()
 	socket := realserver.Socket(t)
@@ -192,7 +192,7 @@ func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
 	if got := ask(t, socket, "PING"); got != "+PONG" {
 		t.Errorf("PING: %q", got)
 	}
-	for range 2 { // loops that wait for nothing turn when they are asked
+	for range 2 { // idle loops turn only when asked
 		if got := told(); got != "WATCHDOG=1" {
 			t.Errorf("%q", got)
 		}
@@ -210,7 +210,7 @@ func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
 	}
 }
 
-// systemctl reload waits for READY=1 after RELOADING=1, which names its time by the clock that systemd uses.
+// systemctl reload waits for READY=1 after RELOADING=1. The latter carries a time of the clock that systemd uses.
 func TestSIGHUPReloadsTheUsersAndTellsSystemd(t *testing.T) {
 	dir := t.TempDir()
 	notify, socket, users := filepath.Join(dir, "notify"), filepath.Join(dir, "s"), filepath.Join(dir, "users.acl")
@@ -245,7 +245,7 @@ func TestSIGHUPReloadsTheUsersAndTellsSystemd(t *testing.T) {
 			}
 		}
 	}
-	// reload returns what systemd hears when the reload is done.
+	// reload returns the messages that systemd receives until the reload is done.
 	reload := func() string {
 		t.Helper()
 		before := monotonicMicros(t, monotonic())
@@ -285,7 +285,7 @@ func TestSIGHUPReloadsTheUsersAndTellsSystemd(t *testing.T) {
 	}
 }
 
-// monotonicMicros returns the time in assignments for systemd; 0 where there is no systemd.
+// monotonicMicros returns the time in assignments for systemd, or 0 without systemd.
 func monotonicMicros(t *testing.T, assignments []string) (micros int64) {
 	t.Helper()
 	for _, a := range assignments {
@@ -302,7 +302,7 @@ func monotonicMicros(t *testing.T, assignments []string) (micros int64) {
 	return micros
 }
 
-// A load of minutes is not a failed start, and a loop that is stuck is not reported as alive.
+// A load of several minutes is not a failed start, and a stuck loop is not reported as alive.
 func TestSystemdIsToldHowFarALoadIsAndNothingOfAStuckLoop(t *testing.T) {
 	notify := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
@@ -349,7 +349,8 @@ func TestSystemdIsToldHowFarALoadIsAndNothingOfAStuckLoop(t *testing.T) {
 	}
 }
 
-// A migration undoes its settings at SIGTERM, too: its context ends, and the program does not.
+// SIGTERM cancels the context of a migration and does not end the program at once, so the migration can undo its
+// settings.
 func TestSIGTERMEndsWhatCtrlCEnds(t *testing.T) {
 	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		cmd := &cobra.Command{}
@@ -367,7 +368,7 @@ func TestSIGTERMEndsWhatCtrlCEnds(t *testing.T) {
 	}
 }
 
-// A library that read the pressure of the control group at the start logged a line where there was none.
+// A library that reads the control group's pressure at the start used to log a line on machines without that file.
 func TestACommandPrintsNoLineOfALibrary(t *testing.T) {
 	cmd := program(t, "", "version")
 	var out, errs strings.Builder

@@ -25,22 +25,22 @@ import (
 
 // demoOptions are the options of ebb demo.
 type demoOptions struct {
-	port  string // for clients; "": 6379, or the next free one
-	http  string // the address of the console, as serve takes it; "": port 9121 of loopback, or the next free one
+	port  string // the port for clients; "": 6379 or the next free one
+	http  string // the address of the console, in the form of serve's --http; "": port 9121 of loopback or the next free one
 	speed float64
 	seed  uint64
 	lang  string
 }
 
-// demoWords are the lines that ebb demo prints, in one language.
+// demoWords holds the lines that ebb demo prints, in one language.
 type demoWords struct {
 	label           string // the badge of the console
 	server, console string // formats for an address
 	end, stopped    string
 }
 
-// demoLanguages are the languages of ebb demo --lang. Without the option the lines are in English, and the console takes the
-// language of the browser.
+// demoLanguages are the languages of ebb demo --lang. Without the option the lines are in English, and the console
+// uses the browser's language.
 var demoLanguages = map[string]demoWords{
 	"en": {label: "demo", server: "ebb demo: a server in memory at %s\n", console: "console: %s\n", end: "Ctrl-C ends it.",
 		stopped: "stopping: a client sent SHUTDOWN"},
@@ -60,7 +60,7 @@ func (o demoOptions) words() (demoWords, error) {
 	return w, nil
 }
 
-// console returns the address of the console, which opens in the language of the options.
+// console returns the URL of the console, in the language of the options.
 func (o demoOptions) console(admin net.Addr) string {
 	if o.lang == "" {
 		return "http://" + admin.String() + "/"
@@ -88,17 +88,17 @@ Open the printed address in a browser. Nothing is written to disk.`,
 	c.Flags().StringVar(&o.port, "port", "", "the TCP `port` for clients (default: 6379, or the next free one of ten)")
 	c.Flags().StringVar(&o.http, "http", "", "the `address` of the web console: a port of loopback, or host:port (default: 9121, "+
 		"or the next free one of ten)")
-	c.Flags().Float64Var(&o.speed, "speed", 1, "how many times as often the shop acts")
+	c.Flags().Float64Var(&o.speed, "speed", 1, "factor of the shop's speed")
 	c.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the random choices")
 	c.Flags().StringVar(&o.lang, "lang", "", "the `language` of what it prints and of the console, en or zh (default: "+
 		"English, and that of the browser)")
 	return c
 }
 
-// choosePorts sets the ports that the caller has not chosen.
+// choosePorts sets the ports that the options leave open.
 func (o *demoOptions) choosePorts() error {
 	if o.http == "0" {
-		return errors.New("demo: --http 0 means no console, which the demo shows: leave the option out for a free port")
+		return errors.New("demo: --http 0 turns the console off, but the demo shows it: leave the option out for a free port")
 	}
 	if o.port == "" {
 		port, _, err := freePort(6379)
@@ -117,7 +117,7 @@ func (o *demoOptions) choosePorts() error {
 	return nil
 }
 
-// runDemo runs the server and the shop until a signal, SHUTDOWN or the end of ctx.
+// runDemo runs the server and the shop until a signal, a SHUTDOWN, or the end of ctx.
 func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	words, err := o.words()
 	if err != nil {
@@ -154,7 +154,7 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	return errors.Join(err, in.Shutdown(over))
 }
 
-// runShop runs the shop until ctx ends or a client sends SHUTDOWN, of which it tells stopped.
+// runShop runs the shop until ctx ends or a client sends SHUTDOWN. It calls stopped in the second case.
 func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Options, stopped func()) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -170,7 +170,7 @@ func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Op
 	}
 }
 
-// ignoreCancel drops the error of a context that has ended.
+// ignoreCancel returns nil for the error of a cancelled context.
 func ignoreCancel(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil

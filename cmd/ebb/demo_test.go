@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// runningDemo runs ebb demo until the test ends, and returns the lines that it has printed up to the console's address, and this address.
+// runningDemo runs ebb demo until the test ends. It returns the printed lines up to the console's address, and that
+// address.
 func runningDemo(t *testing.T, o demoOptions) (printed, address string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := runDemo(ctx, o, w) // no port for clients, and a free one for the console
+		err := runDemo(ctx, o, w) // no port for clients, and a free port for the console
 		_ = w.Close()
 		ended <- err
 	}()
@@ -45,7 +46,7 @@ func runningDemo(t *testing.T, o demoOptions) (printed, address string) {
 	return printed, address
 }
 
-// fetch returns the status and the body of an address.
+// fetch returns the status and the body of a page.
 func fetch(t *testing.T, address string) (status int, body string) {
 	t.Helper()
 	resp, err := http.Get(address) //nolint:noctx,gosec // the test's own server
@@ -66,14 +67,14 @@ func TestTheDemoServesTheConsoleUntilItsContextEnds(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	if !strings.Contains(printed, "console: http://127.0.0.1:") {
-		t.Errorf("it printed %q", printed)
+		t.Errorf("ebb demo printed %q", printed)
 	}
 }
 
 func TestTheDemoSpeaksChinese(t *testing.T) {
 	printed, address := runningDemo(t, demoOptions{port: "0", http: "127.0.0.1:0", speed: 10, seed: 1, lang: "zh"})
 	if !strings.Contains(printed, "控制台：http://127.0.0.1:") || strings.Contains(printed, "console:") {
-		t.Errorf("it printed %q", printed)
+		t.Errorf("ebb demo printed %q", printed)
 	}
 	page, chinese := strings.CutSuffix(address, "/console/?lang=zh")
 	if !chinese {
@@ -104,7 +105,7 @@ func TestTheDemoTakesTheNextFreePorts(t *testing.T) {
 		if port, addr, err = freePort(26_000); err != nil {
 			t.Fatal(err)
 		}
-		ln, _ = net.Listen("tcp", addr) // another program may have taken the port meanwhile
+		ln, _ = net.Listen("tcp", addr) // another program may have taken the port
 	}
 	defer ln.Close()
 	if next, _, err := freePort(port); err != nil || next <= port {
@@ -137,7 +138,7 @@ func TestTheDemoRefusesABadSpeed(t *testing.T) {
 }
 
 func TestTheDemoNeedsItsConsole(t *testing.T) {
-	if err := runDemo(t.Context(), demoOptions{http: "0"}, io.Discard); err == nil || !strings.Contains(err.Error(), "no console") {
+	if err := runDemo(t.Context(), demoOptions{http: "0"}, io.Discard); err == nil || !strings.Contains(err.Error(), "turns the console off") {
 		t.Errorf("%v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestServeCompletesDirectives(t *testing.T) {
 func TestTheShellsCompleteCommands(t *testing.T) {
 	for _, x := range []struct {
 		line    string // the last word is the one to complete
-		want    string // a line of the proposals
+		want    string // a line of the completions
 		without string
 	}{
 		{"cli HGETA", "HGETALL\tReturns all fields and values", "HGETDEL"},

@@ -34,7 +34,7 @@ ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
   ebb doctor rediss://host:6380 --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return unexamined(cmd, fmt.Errorf("ebb doctor wants one URL, and got %d arguments", len(args)))
+				return unexamined(cmd, fmt.Errorf("ebb doctor got %d arguments; want at most one URL", len(args)))
 			}
 			return nil
 		},
@@ -77,13 +77,14 @@ ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
 	return cmd
 }
 
-// unexamined prints why there was nothing to examine, and returns the status 3: 1 and 2 are those of findings.
+// unexamined prints the error that prevented an examination, and returns the status 3, because 1 and 2 are those of
+// findings.
 func unexamined(cmd *cobra.Command, err error) error {
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "ebb: nothing was examined: %v\n", err)
 	return exitStatus(3)
 }
 
-// firstReply is the time that a server may take for its first reply, and then for each.
+// firstReply is the time limit of a server's first reply, and then of each further reply.
 var firstReply = 15 * time.Second
 
 func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, error) {

@@ -41,7 +41,7 @@ func runDoctor(t *testing.T, args ...string) (out string, status int) {
 	return said.String(), int(exit)
 }
 
-// doctorOn compares the reports on a server that has been set up well, and on the same one with five faults.
+// doctorOn compares the reports on a well configured server and on the same server with five faults.
 func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	c, err := target.Open(t.Context())
 	if err != nil {
@@ -100,7 +100,7 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 		t.Errorf("without files:\n%s", out)
 	}
 
-	// The user of the guide gets what an administrator gets.
+	// A user with the rights from the guide gets the same report as an administrator.
 	rights := pageRights(t, product)
 	do(append([]any{"ACL", "SETUSER", "ops", "on", ">pw"}, rights...)...)
 	all, _ := runDoctor(t, url)
@@ -108,7 +108,7 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 		t.Errorf("with %v:\n%s\nwith all rights:\n%s", rights, out, all)
 	}
 
-	// A user with few rights gets what it may see.
+	// A user with few rights gets the findings that these rights allow.
 	do("ACL", "SETUSER", "guest", "on", ">pw", "+ping", "+command", "+time")
 	out, status = runDoctor(t, strings.Replace(url, "://", "://guest:pw@", 1))
 	if status != 1 || !strings.Contains(out, "may not ask everything") || !strings.Contains(out, "ok    clock") {
@@ -116,7 +116,7 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	}
 }
 
-// sendFixes sends the commands of all fixes as they stand, but for those of a shell.
+// sendFixes sends the commands of all fixes, except for shell commands.
 func sendFixes(t *testing.T, c *conn.Conn, url string) {
 	t.Helper()
 	out, _ := runDoctor(t, "--json", url)
@@ -149,7 +149,7 @@ func sendFixes(t *testing.T, c *conn.Conn, url string) {
 	}
 }
 
-// pageRights returns the rights that the guide asks for.
+// pageRights returns the rights that the guide lists.
 func pageRights(t *testing.T, product string) (rights []any) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/guides/doctor.md")
@@ -180,7 +180,7 @@ func areas(report string) string {
 	return strings.Join(all, "\n")
 }
 
-// subscribe subscribes on a connection of its own, until the returned function is called.
+// subscribe subscribes on a new connection, until the caller calls stop.
 func subscribe(t *testing.T, target loadgen.Target, channel string) (stop func()) {
 	t.Helper()
 	nc, err := net.Dial(cmp.Or(target.Network, "tcp"), target.Addr)
@@ -201,7 +201,8 @@ func TestDoctorExaminesEbb(t *testing.T) {
 	doctorOn(t, "ebb", "unix://"+s.socket, loadgen.Target{Network: "unix", Addr: s.socket})
 }
 
-// The dead letters of queues: without a bound, full, dropped for want of a queue, and a stream that takes no jobs.
+// Findings about dead letters of queues: an unbounded queue, a full one, letters dropped because their queue is
+// missing, and a stream that accepts no jobs.
 func TestDoctorExaminesQueues(t *testing.T) {
 	s := startServe(t, "--http", "127.0.0.1:0")
 	do := opened(t, loadgen.Target{Network: "unix", Addr: s.socket})
@@ -224,7 +225,7 @@ func TestDoctorExaminesQueues(t *testing.T) {
 	if got := queues(); got != "ok queues 1 delay queues, 0 dead letters" {
 		t.Errorf("with a healthy queue: %s", got)
 	}
-	fail := func(queue, id string) { // the only delivery that the queue allows
+	fail := func(queue, id string) { // the queue allows only this delivery
 		t.Helper()
 		v := do("DQ.POP " + queue)
 		if len(v.Elems) != 1 || len(v.Elems[0].Elems) < 3 {
@@ -250,7 +251,7 @@ func TestDoctorExaminesQueues(t *testing.T) {
 	do("DQ.CONFIG thumbnails MAXDELIVERIES 1")
 	do("DQ.ADD thumbnails b payload")
 	fail("thumbnails", "b")
-	do("DQ.ADD thumbnails c payload") // a queue without jobs and without limits would be gone
+	do("DQ.ADD thumbnails c payload") // a queue without jobs and limits would not exist
 	do("SET {feed}:events text")
 	do("DQ.CONFIG feed DELIVER {feed}:events")
 	do("DQ.ADD feed d payload")
@@ -273,7 +274,7 @@ func TestDoctorExaminesRedisAndValkey(t *testing.T) {
 	}
 }
 
-// Redis and Valkey refuse PING too while they refuse writes or reads.
+// While Redis and Valkey refuse writes or reads, they also refuse PING.
 func TestDoctorExaminesAServerThatRefusesPing(t *testing.T) {
 	for _, program := range []string{realserver.Redis7, realserver.Valkey9} {
 		t.Run(program, func(t *testing.T) {
@@ -332,7 +333,7 @@ func TestDoctorPrintsJSONAndSaysWhatItCannotReach(t *testing.T) {
 			t.Errorf("%q: status %d: %s", args, status, out)
 		}
 	}
-	t.Setenv("REDISCLI_AUTH", "of-another-server") // redis-cli goes on, too
+	t.Setenv("REDISCLI_AUTH", "of-another-server") // redis-cli continues in this case, too
 	if out, status := runDoctor(t, "-s", s.socket); status == 3 || !strings.Contains(out, "ok    server") {
 		t.Errorf("with REDISCLI_AUTH, status %d: %s", status, out)
 	}
@@ -359,7 +360,7 @@ func TestTheDoctorDoesNotWaitForASilentServer(t *testing.T) {
 	}
 }
 
-// A proxy or a frozen disk may let the first replies through, and no others.
+// A proxy or a frozen disk may pass only the first replies.
 func TestTheDoctorDoesNotWaitForAServerThatFallsSilent(t *testing.T) {
 	defer func(d time.Duration) { firstReply = d }(firstReply)
 	firstReply = 200 * time.Millisecond
@@ -386,7 +387,7 @@ func TestTheDoctorDoesNotWaitForAServerThatFallsSilent(t *testing.T) {
 				}
 				_, _ = io.WriteString(c, replies[v.Elems[0].Str])
 			}
-			_, _ = io.Copy(io.Discard, in) // until the doctor closes it
+			_, _ = io.Copy(io.Discard, in) // until the doctor closes the connection
 		}
 	}()
 	out, status := runDoctor(t, "redis://"+ln.Addr().String())
@@ -395,7 +396,7 @@ func TestTheDoctorDoesNotWaitForAServerThatFallsSilent(t *testing.T) {
 	}
 }
 
-// Redis and ebb answer PING with LOADING while they load, and with BUSY while a script runs for long.
+// Redis and ebb reply LOADING to PING while they load, and BUSY while a script runs for long.
 func TestDoctorExaminesAServerThatLoadsOrRunsAScript(t *testing.T) {
 	p := realserver.NewProcess(t, realserver.Redis7, "--enable-debug-command", "yes", "--save", "")
 	p.Start()
@@ -416,7 +417,7 @@ func TestDoctorExaminesAServerThatLoadsOrRunsAScript(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	out, status := "", 3
-	for status == 3 && within.Err() == nil { // it does not listen yet
+	for status == 3 && within.Err() == nil { // the server does not listen yet
 		out, status = runDoctor(t, "redis://"+p.Addr())
 	}
 	if status != 2 || !strings.Contains(out, "it loads its data") {
@@ -443,7 +444,7 @@ func TestDoctorExaminesAServerThatLoadsOrRunsAScript(t *testing.T) {
 	}
 }
 
-// The first keys that SCAN returns are not all keys.
+// The first keys that SCAN returns may lack the locks.
 func TestTheDoctorFindsALockAmongManyKeys(t *testing.T) {
 	addr := realserver.Start(t, realserver.Redis7, "--enable-debug-command", "yes")
 	c, err := loadgen.Target{Addr: addr}.Open(t.Context())
@@ -462,7 +463,7 @@ func TestTheDoctorFindsALockAmongManyKeys(t *testing.T) {
 	}
 }
 
-// opened is a server for one test, and a function that runs command lines in one of its databases.
+// opened returns a function that runs command lines on a server for one test, in one of its databases.
 func opened(t *testing.T, target loadgen.Target) func(line string) conn.Value {
 	t.Helper()
 	c, err := target.Open(t.Context())
@@ -487,7 +488,8 @@ func opened(t *testing.T, target loadgen.Target) func(line string) conn.Value {
 	}
 }
 
-// A rule is suspended in a database that is not the URL's; a group is about to miss entries that its rule's stream no longer keeps.
+// A rule is suspended in a database other than that of the URL; a group is about to miss entries that the rule's
+// stream trims.
 func TestDoctorExaminesExpiryRules(t *testing.T) {
 	s := startServe(t, "--http", "127.0.0.1:0")
 	url := "unix://" + s.socket
@@ -524,7 +526,7 @@ func TestDoctorExaminesExpiryRules(t *testing.T) {
 	}
 }
 
-// What eviction spares has types of its own. Strings with names of locks and limiters are evicted on ebb, too.
+// On ebb eviction spares values of locks and limiters, which have their own types, but not strings with such names.
 func TestDoctorFindsWhatAnEvictingPolicyBreaks(t *testing.T) {
 	for _, program := range []string{"ebb", realserver.Redis7} {
 		t.Run(program, func(t *testing.T) {

@@ -54,15 +54,15 @@ replica that is linked to the master, the command asks the master.`,
 	return status
 }
 
-// groupMaster returns the fields of INFO replication of a group's master, which target is from then on; those of the server itself if it
-// has no link to the master.
+// groupMaster returns the fields of INFO replication of the group's master, and sets target to it. If the server has
+// no link to the master, it returns the server's own fields.
 func groupMaster(ctx context.Context, target *loadgen.Target) (map[string]string, error) {
 	info, err := replicationOf(ctx, *target)
 	if err != nil {
 		return nil, err
 	}
 	if info["group_state"] == "" {
-		return nil, errors.New("the server belongs to no group: want one that runs with --group")
+		return nil, errors.New("the server belongs to no group: want a server that runs with --group")
 	}
 	if info["role"] == "slave" && info["master_link_status"] == "up" {
 		master := *target
@@ -83,7 +83,7 @@ func replicationOf(ctx context.Context, server loadgen.Target) (map[string]strin
 	return doctor.Info(v.String()), nil
 }
 
-// askOnce sends a request on a connection of its own. An error of the server is a conn.ReplyError.
+// askOnce sends a request on a new connection. An error reply is a conn.ReplyError.
 func askOnce(ctx context.Context, server loadgen.Target, request ...any) (v conn.Value, err error) {
 	c, err := server.Open(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func askOnce(ctx context.Context, server loadgen.Target, request ...any) (v conn
 	return v, err
 }
 
-// groupTable prints what a node of a group says of it.
+// groupTable prints the state of a group from the fields of one node.
 func groupTable(out io.Writer, addr string, info map[string]string) error {
 	fmt.Fprintf(out, "node %s at %s: %s\n", info["group_node"], addr, info["group_state"])
 	fmt.Fprintf(out, "epoch %s, master node %s; in sync: %s, min-sync-replicas %s\n", info["group_epoch"], info["group_master"],
@@ -127,7 +127,8 @@ func groupTable(out io.Writer, addr string, info map[string]string) error {
 	return t.Flush()
 }
 
-// groupLine returns the line of a node. leads means that the master tells it, own that it tells it of itself.
+// groupLine returns the line of a node. leads reports that the fields come from the master, own that the line is
+// about the node that gave the fields.
 func groupLine(m map[string]string, leads, own bool) string {
 	line := fmt.Sprintf("%s\t%s\t%s", m["node"], m["incarnation"], yes(m["in_sync"]))
 	switch {

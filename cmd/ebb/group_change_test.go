@@ -25,7 +25,7 @@ func TestGroupCommandsNeedAGroup(t *testing.T) {
 		{[]string{"set-k", "1", "-s", s.socket}, "belongs to no group"},
 		{[]string{"remove", "3", "-s", s.socket}, "belongs to no group"},
 		{[]string{"recover", "2", "--accept-loss", "-s", s.socket}, "belongs to no group"},
-		{[]string{"recover", "2", "-s", s.socket}, "--accept-loss does it"},
+		{[]string{"recover", "2", "-s", s.socket}, "--accept-loss accepts that"},
 		{[]string{"promote", "-s", s.socket}, "accepts 1 arg"},
 	} {
 		if out, err := run(x.args...); err == nil || !strings.Contains(err.Error(), x.want) {

@@ -38,7 +38,7 @@ and Valkey.`,
 			return err
 		}
 		return interruptible(cmd, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Second) // the server gives up first
+			ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Second) // the server's own limit comes first
 			defer cancel()
 			c, err := target.Open(ctx)
 			if err != nil {
@@ -55,17 +55,17 @@ and Valkey.`,
 	return cmd
 }
 
-// handoverPause is the time between two looks at the state of a failover.
+// handoverPause is the time between two checks of the failover's state.
 const handoverPause = 50 * time.Millisecond
 
-// handOver makes a replica the master and returns what happened.
+// handOver makes a replica the master, and returns the outcome in words.
 func handOver(ctx context.Context, c *conn.Conn, timeout time.Duration) (string, error) {
 	r, err := roleOf(ctx, c)
 	if err != nil {
 		return "", err
 	}
 	if r.name == "slave" {
-		return "the server is a replica of " + r.master + " already", nil
+		return "the server is already a replica of " + r.master, nil
 	}
 	v, err := c.Do(ctx, "FAILOVER", "TIMEOUT", strconv.FormatInt(timeout.Milliseconds(), 10))
 	if err == nil {
@@ -82,7 +82,7 @@ func handOver(ctx context.Context, c *conn.Conn, timeout time.Duration) (string,
 			err = v.Err()
 		}
 		if err != nil {
-			return "", fmt.Errorf("the failover has begun, and its state is not known: %w", err)
+			return "", fmt.Errorf("the failover has begun, but its state is unknown: %w", err)
 		}
 		info := doctor.Info(v.String())
 		if info["master_failover_state"] == "no-failover" {

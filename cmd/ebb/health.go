@@ -59,7 +59,8 @@ EBB_TLS_PORT, EBB_REQUIREPASS, EBB_REQUIREPASS_FILE), as ebb serve does in the s
 	return cmd
 }
 
-// ownServer returns the server that the flags name, and without flags the one that `ebb serve` runs by this environment.
+// ownServer returns the server that the flags name. Without such flags it returns the server that `ebb serve` runs in
+// this environment.
 func ownServer(f *pflag.FlagSet, server func() (loadgen.Target, error)) (loadgen.Target, error) {
 	cfg, err := fromEnvironment(f)
 	if err != nil {
@@ -67,7 +68,7 @@ func ownServer(f *pflag.FlagSet, server func() (loadgen.Target, error)) (loadgen
 	}
 	t, err := server()
 	if err == nil && cfg != nil && t.TLS != nil {
-		// With tls-auth-clients the server wants a certificate of its own authority: its own is one.
+		// With tls-auth-clients the server requires a certificate of its authority: its own certificate is one.
 		if pair, err := tls.LoadX509KeyPair(cfg.File("tls-cert-file"), cfg.File("tls-key-file")); err == nil {
 			t.TLS.Certificates = []tls.Certificate{pair}
 		}
@@ -75,8 +76,8 @@ func ownServer(f *pflag.FlagSet, server func() (loadgen.Target, error)) (loadgen
 	return t, err
 }
 
-// fromEnvironment sets the flags for the port, the socket and the password to those of the server's
-// environment, and returns its directives, unless the command line names a server.
+// fromEnvironment sets the flags for the port, the socket and the password from the environment of `ebb serve`, and
+// returns its directives. It returns nil if the command line names a server.
 func fromEnvironment(f *pflag.FlagSet) (*config.Set, error) {
 	for _, name := range []string{"host", "port", "socket", "url", "pass"} {
 		if f.Changed(name) {
@@ -97,7 +98,7 @@ func fromEnvironment(f *pflag.FlagSet) (*config.Set, error) {
 		set["port"] = strconv.FormatInt(port, 10)
 	case socket != "":
 		set["socket"] = socket
-	case secure > 0: // of this machine: the certificate has the name by which others know it
+	case secure > 0: // on this machine: the certificate has the name by which other machines know it
 		set["port"], set["tls"], set["insecure"] = strconv.FormatInt(secure, 10), "true", "true"
 	}
 	for name, value := range set {
@@ -111,8 +112,7 @@ func fromEnvironment(f *pflag.FlagSet) (*config.Set, error) {
 	return cfg, nil
 }
 
-// health returns the state of a server in words, and whether it can be used; with live, whether it
-// replies.
+// health returns the state of a server in words, and whether the server can be used; with live, whether it replies.
 func health(ctx context.Context, target loadgen.Target, live bool) (state string, ok bool) {
 	c, err := target.Open(ctx)
 	if err == nil {
@@ -127,7 +127,7 @@ func health(ctx context.Context, target loadgen.Target, live bool) (state string
 			return "the server replies, and asks for a password", true
 		case c != nil && strings.Contains(text, "LOADING"):
 			return loading(ctx, c), live
-		default: // no connection; or MASTERDOWN or BUSY, with which it replies
+		default: // no connection; or the replies MASTERDOWN or BUSY
 			return text, live && c != nil && ctx.Err() == nil
 		}
 	}
@@ -143,7 +143,7 @@ func health(ctx context.Context, target loadgen.Target, live bool) (state string
 		return loading(ctx, c), false
 	case info["role"] == "slave" && info["master_link_status"] == "down":
 		down := "is down since " + info["master_link_down_since_seconds"] + " s"
-		if strings.HasPrefix(info["master_link_down_since_seconds"], "-") { // redis-server before the first
+		if strings.HasPrefix(info["master_link_down_since_seconds"], "-") { // redis-server before the first link
 			down = "was not up yet"
 		}
 		return fmt.Sprintf("%s: the link to its master %s:%s %s", name, info["master_host"], info["master_port"], down), false
@@ -159,14 +159,14 @@ func loading(ctx context.Context, c *conn.Conn) string {
 	return fmt.Sprintf("the server loads its data: %s %%", fields(ctx, c)["loading_loaded_perc"])
 }
 
-// stopsWrites reports whether a failed snapshot makes the server refuse writes. It does if the user may not
+// stopsWrites reports whether a failed snapshot makes the server refuse writes. It returns true if the user may not
 // ask.
 func stopsWrites(ctx context.Context, c *conn.Conn) bool {
 	v, err := c.Do(ctx, "CONFIG", "GET", "stop-writes-on-bgsave-error")
 	return err != nil || v.Err() != nil || len(v.Elems) != 2 || v.Elems[1].String() != "no"
 }
 
-// fields returns the fields of INFO, none if the user may not run it.
+// fields returns the fields of INFO, or none if the user may not run it.
 func fields(ctx context.Context, c *conn.Conn) map[string]string {
 	v, err := c.Do(ctx, "INFO")
 	if err != nil || v.Err() != nil {

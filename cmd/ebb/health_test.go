@@ -61,7 +61,7 @@ func TestHealthReadsTheServersEnvironment(t *testing.T) {
 	}
 }
 
-// A container may have TLS alone, and the server may want certificates of its clients.
+// A container may have only a TLS port, and the server may require client certificates.
 func TestHealthFindsAServerThatHasTLSAlone(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certtest.Make(t, "shop.example")

@@ -18,23 +18,24 @@ import (
 	"time"
 )
 
-// accountDir has the account of a pod, which Kubernetes puts there.
+// accountDir is the directory in which Kubernetes places a pod's service account.
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// podLabel sets a label of this pod to the server's role, master or replica, by which a Service of Kubernetes finds the master.
+// podLabel sets a label of this pod to the server's role, master or replica. A Service of Kubernetes selects the
+// master by it.
 //
-// It writes the one request by itself: net/http's client makes the program half a megabyte larger.
+// It writes its HTTP request without net/http's client, which would make the program half a megabyte larger.
 type podLabel struct {
 	label, account string
-	addr, path     string // of the pod in Kubernetes' API
+	addr, path     string // of the pod in the Kubernetes API
 	tls            *tls.Config
 }
 
-// labelTimeout is the time for one request.
+// labelTimeout is the time limit of one request.
 const labelTimeout = 10 * time.Second
 
-// podLabelFrom returns the label that EBB_POD_ROLE_LABEL names; nil without the variable. EBB_POD_NAME is the pod's name, and
-// account the directory with token, ca.crt and namespace.
+// podLabelFrom returns the label that EBB_POD_ROLE_LABEL names, or nil without the variable. EBB_POD_NAME is the
+// pod's name; account is the directory with token, ca.crt and namespace.
 func podLabelFrom(env func(string) string, account string) (*podLabel, error) {
 	label := env("EBB_POD_ROLE_LABEL")
 	if label == "" {
@@ -51,7 +52,7 @@ func podLabelFrom(env func(string) string, account string) (*podLabel, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("EBB_POD_ROLE_LABEL: no certificate in %s", filepath.Join(account, "ca.crt"))
+		return nil, fmt.Errorf("EBB_POD_ROLE_LABEL needs the file of the authority: %s has no certificate", filepath.Join(account, "ca.crt"))
 	}
 	name, host := env("EBB_POD_NAME"), env("KUBERNETES_SERVICE_HOST")
 	if name == "" || host == "" {
@@ -84,7 +85,7 @@ func (l *podLabel) set(ctx context.Context, r role) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // it ends what waits below
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends the calls below
 	_, err = fmt.Fprintf(c, "PATCH %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/merge-patch+json\r\n"+
 		"Content-Length: %d\r\nConnection: close\r\n\r\n%s", l.path, l.addr, strings.TrimSpace(string(token)), len(patch), patch)
 	if err != nil {
@@ -97,7 +98,7 @@ func (l *podLabel) set(ctx context.Context, r role) error {
 	defer func() { _ = reply.Body.Close() }()
 	if reply.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(reply.Body, 512))
-		return fmt.Errorf("Kubernetes refuses the label %s of this pod: %s: %s", l.label, reply.Status, text)
+		return fmt.Errorf("Kubernetes refused to set the label %s of this pod: %s: %s", l.label, reply.Status, text)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The packages and the image have the licences of the modules that groups need: raft's asks for that.
+// The packages and the image contain the licences of the modules that groups need, as raft's licence requires.
 func TestTheLicencesAreThoseOfTheModules(t *testing.T) {
 	modules, err := os.ReadFile("../../go.mod")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command ebb is the server, and the tools for its operators.
+// Command ebb is the server and the tools for its operators.
 //
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb witness   a node of a group that has a vote and no data
@@ -17,10 +17,9 @@
 //	ebb version
 //
 // Under the names redis-server, redis-cli, redis-check-rdb, redis-check-aof and redis-benchmark, or Valkey's, the
-// program is the command of that purpose.
+// program acts as the corresponding command.
 //
-// Each file of this package holds one command: its flags, and the call into
-// the package that does the work.
+// Each file of this package holds one command: its flags, and the call of the package that does the work.
 package main
 
 import (
@@ -58,8 +57,7 @@ func commands() []*cobra.Command {
 		versionCommand(), sentinelCommand())
 }
 
-// exitStatus is the status with which the program ends, as an error whose message is
-// already printed.
+// exitStatus is an error whose message is printed already. The program ends with that status.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

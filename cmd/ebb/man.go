@@ -17,8 +17,8 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// buildCommands returns the commands that only the build of packages needs. Its library for manual pages has a third of a megabyte, which
-// servers do without.
+// buildCommands returns the commands that only the build of packages needs. Their library for manual pages has a
+// third of a megabyte, so servers are built without it.
 func buildCommands() []*cobra.Command { return []*cobra.Command{manCommand()} }
 
 func manCommand() *cobra.Command {
@@ -38,7 +38,7 @@ ebb.conf(5) with every directive. Packages hold them.
 					return err
 				}
 			}
-			undated := time.Unix(0, 0).UTC() // the same release gives the same pages
+			undated := time.Unix(0, 0).UTC() // so that each build of a release writes the same pages
 			header := &doc.GenManHeader{Section: "1", Source: "ebb " + version(), Manual: "ebb", Date: &undated}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
@@ -53,8 +53,8 @@ ebb.conf(5) with every directive. Packages hold them.
 	}
 }
 
-// plain removes from the pages of a directory what cobra writes and no reader needs: the date, which is not that of a release, and the
-// default of switches.
+// plain removes two things that cobra writes and readers do not need: the date, which is not that of the release, and
+// the default of switches.
 func plain(dir string) error {
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	if err != nil {
@@ -115,7 +115,7 @@ the file. **CONFIG SET** changes most directives while the server runs, and **CO
 	return b.String()
 }
 
-// manText escapes what Markdown would take for markup.
+// manText escapes characters that are markup in Markdown.
 func manText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`").Replace(s)
 }

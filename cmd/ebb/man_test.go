@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Every command and every directive has its place in the manual pages.
+// The manual pages have every command and every directive.
 func TestTheManualPagesAreComplete(t *testing.T) {
 	dir := t.TempDir()
 	root := &cobra.Command{Use: "ebb"}

@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// measurement is a subcommand of `ebb bench` that prepares a server, puts a load on it,
-// and prints the latency that its clients had. Every measurement deletes the server's
-// keys.
+// measurement is a subcommand of `ebb bench` that prepares a server, puts a load on it, and prints the latency of its
+// clients. Every measurement deletes the server's keys.
 type measurement struct {
 	use, short, long string
-	common           *loadgen.Common // of the configuration that run uses
-	pid              string          // what --pid measures; "": there is no such flag
+	common           *loadgen.Common // points into the configuration that run uses
+	pid              string          // the quantity that --pid measures; "": there is no --pid
 	keeps            bool            // there is no --flush
 	flags            func(*pflag.FlagSet)
 	run              func(ctx context.Context) error
@@ -28,8 +27,7 @@ func measurements() []measurement {
 		line(), due(), waiters(), cache(), acked()}
 }
 
-// command returns the subcommand. Every one has the flags that name a server,
-// --flush and --quiet.
+// command returns the subcommand. Every subcommand has the flags that name a server, --flush and --quiet.
 func (m measurement) command() *cobra.Command {
 	cmd := &cobra.Command{Use: m.use, Short: m.short, Long: m.long, Args: cobra.NoArgs}
 	f := cmd.Flags()
@@ -55,7 +53,7 @@ func (m measurement) command() *cobra.Command {
 
 // flushFlag adds --flush.
 func flushFlag(f *pflag.FlagSet, p *bool) {
-	f.BoolVar(p, "flush", false, "delete what is in the server")
+	f.BoolVar(p, "flush", false, "delete all keys of the server first")
 }
 
 func storm() measurement {

@@ -21,18 +21,18 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// patience bounds every wait in these tests; nothing depends on its length.
+// patience limits every wait in these tests; no result depends on its length.
 var patience = tier.Patience
 
-// running is a server as `ebb serve` runs it.
+// running is a server that runs like `ebb serve`.
 type running struct {
 	t      *testing.T
 	socket string // of the Redis protocol
-	admin  string // address of the pages
+	admin  string // address of the HTTP pages
 	stop   func() error
 }
 
-// startServe runs a server until the test ends, or stop is called.
+// startServe runs a server until the test ends or stop is called.
 func startServe(t *testing.T, options ...string) *running {
 	t.Helper()
 	leaks.Check(t)
@@ -69,7 +69,7 @@ func startServe(t *testing.T, options ...string) *running {
 	return r
 }
 
-// get fetches a page.
+// get returns the status and the body of a page.
 func (r *running) get(path string) (status int, body string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -105,7 +105,7 @@ func (r *running) metric(series string) float64 {
 	return v
 }
 
-// do sends commands, in one pipeline, and reads the replies.
+// do sends commands in one pipeline and reads the replies.
 func (r *running) do(commands ...string) {
 	r.t.Helper()
 	r.replies(commands...)
@@ -217,7 +217,7 @@ func TestWithoutTheDirectiveNothingListens(t *testing.T) {
 	}
 }
 
-// greeting collects the output of a server; seen is called when it says that it serves.
+// greeting collects the output of a server, and calls seen when the server prints that it listens.
 type greeting struct {
 	strings.Builder
 	seen func()

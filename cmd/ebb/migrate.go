@@ -34,8 +34,8 @@ URLs without one.
 TO follows by replication where it can. Otherwise (a cluster, no PSYNC, --scan) ebb copies the keys with SCAN and
 follows keyspace events.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 { // a misspelt step in a script
-				return fmt.Errorf("ebb migrate has no step %q: check, follow, verify, cutover or back", args[0])
+			if len(args) > 0 { // a misspelt step, for instance in a script
+				return fmt.Errorf("ebb migrate has no step %q; want check, follow, verify, cutover or back", args[0])
 			}
 			return nil
 		},
@@ -50,14 +50,14 @@ follows keyspace events.`,
 	return cmd
 }
 
-// migrationStep is a subcommand of ebb migrate. flags are the groups of flags that it has.
+// migrationStep is a subcommand of ebb migrate. flags lists its groups of flags.
 type migrationStep struct {
 	name, short, long string
 	flags             string
 	run               func(context.Context, *migrate.Migration, *cobra.Command) error
 }
 
-// migrationSteps returns the steps in their order.
+// migrationSteps returns the steps in order.
 func migrationSteps() []migrationStep {
 	return []migrationStep{
 		{"check", "Examine whether data, commands and memory fit the target; change nothing", longCheck, "", checkMigration},
@@ -104,7 +104,7 @@ semaphores, queues, filters, expiry rules, and deadlines of members, elements an
 there is any it stops; with --accept-loss it moves the rest. Then it does what cutover does.`
 )
 
-// longestPause bounds how long writers of the source may hang if everything goes wrong.
+// longestPause limits the time for which the source's writers hang if everything goes wrong.
 const longestPause = time.Hour
 
 // migrateStep returns the command of a step.
@@ -113,11 +113,11 @@ func migrateStep(step migrationStep) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [flags] FROM... TO", Short: step.short, Long: step.long}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 {
-			return cannot(cmd, name, fmt.Errorf("ebb migrate %s wants FROM and TO, such as redis://old:6379 redis://new:6379; got %d argument(s)",
+			return cannot(cmd, name, fmt.Errorf("ebb migrate %s got %d argument(s); want FROM and TO, such as redis://old:6379 redis://new:6379",
 				name, len(args)))
 		}
 		if pause := cmd.Flags().Lookup("pause"); pause != nil && (o.Pause < time.Millisecond || o.Pause > longestPause) {
-			return fmt.Errorf("--pause is %v, and must be from 1ms to %v", o.Pause, longestPause)
+			return fmt.Errorf("--pause is %v; want from 1ms to %v", o.Pause, longestPause)
 		}
 		return nil
 	}
@@ -156,7 +156,7 @@ func migrateStep(step migrationStep) *cobra.Command {
 	return cmd
 }
 
-// cannot gives an error of check the status 3, because 1 and 2 are those of its findings.
+// cannot converts an error of check to the status 3, because 1 and 2 are those of findings.
 func cannot(cmd *cobra.Command, name string, err error) error {
 	var status exitStatus
 	if err == nil || name != "check" || errors.As(err, &status) {

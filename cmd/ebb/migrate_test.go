@@ -10,13 +10,13 @@ import (
 func TestACheckThatCannotRunHasAStatusOfItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want int // 0: an error that is not a status
+		want int // 0: an error without an exit status
 		says string
 	}{
 		{[]string{"check", "redis://127.0.0.1:1/3", "redis://127.0.0.1:1"}, 3, "TO"},
 		{[]string{"verify", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "TO"},
-		{[]string{"cutover", "redis://127.0.0.1:1"}, 0, "wants FROM and TO"},
-		{[]string{"check", "redis://127.0.0.1:1"}, 3, "wants FROM and TO"},
+		{[]string{"cutover", "redis://127.0.0.1:1"}, 0, "want FROM and TO"},
+		{[]string{"check", "redis://127.0.0.1:1"}, 3, "want FROM and TO"},
 		{[]string{"nosuch", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, `no step "nosuch"`},
 		{[]string{"cutover", "--pause", "0", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "--pause is 0s"},
 		{[]string{"back", "--pause", "-1s", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "--pause is -1s"},

@@ -4,11 +4,12 @@ package main
 
 import "time"
 
-// sinceBoot returns a clock: the time since now, by the monotonic clock, which may stand still while the machine sleeps.
+// sinceBoot returns a clock of the time since now. It uses the monotonic clock, which may stand still while the
+// machine sleeps.
 func sinceBoot() func() time.Duration {
 	began := time.Now()
 	return func() time.Duration { return time.Since(began) }
 }
 
-// monotonic returns nothing: systemd runs on Linux only.
+// monotonic returns nil: systemd runs only on Linux.
 func monotonic() []string { return nil }

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// namedAs returns the arguments of the root command for a program that was started under a name of
-// Redis's or Valkey's programs, as packages, charts and test suites do. ebb check finds out by itself what
-// a file is. The name may be the first argument too, and an option as the first argument is one of ebb serve: the
-// entry point of an image is ebb, and gets what follows the image's name.
+// namedAs returns the arguments of the root command. A program that was started under the name of a program of Redis
+// or Valkey, as packages, charts and test suites do, runs the corresponding command. The name may also be the first
+// argument, and a first argument that is an option belongs to ebb serve: the entry point of an image is ebb, and gets
+// the words behind the image's name.
 func namedAs(args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func namedAs(args []string) []string {
 	return rest
 }
 
-// commandOf returns the subcommand that a program's name stands for, with its arguments.
+// commandOf returns the subcommand and the arguments for the name of a program of Redis or Valkey.
 func commandOf(path string, args []string) (command []string, ok bool) {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	program, ok := strings.CutPrefix(name, "redis-")
@@ -57,19 +57,19 @@ func commandOf(path string, args []string) (command []string, ok bool) {
 	return nil, false
 }
 
-// benchmarkValues are redis-benchmark's flags with a value that ebb bench has under another name. Those without one have no effect: it
-// keeps its connections and uses all processors.
+// benchmarkValues maps flags of redis-benchmark that have a value to the names of ebb bench. Flags mapped to "" have
+// no effect: ebb bench keeps its connections and uses all processors.
 var benchmarkValues = map[string]string{"-d": "--size", "--dbnum": "--db", "-k": "", "--threads": "", "--precision": ""}
 
-// benchmarkTests are redis-benchmark's names of tests for which ebb bench has others.
+// benchmarkTests maps redis-benchmark's names of tests to those of ebb bench, where they differ.
 var benchmarkTests = map[string]string{"ping_inline": "ping", "ping_mbulk": "ping", "lrange": "lrange_100"}
 
-// benchmarkSwitches are its flags without a value.
+// benchmarkSwitches are redis-benchmark's flags without a value.
 var benchmarkSwitches = []string{"-q", "-e", "-l", "-I", "-4", "-6", "--csv", "--tls", "--insecure", "--cluster",
 	"--enable-tracking", "--help", "--version"}
 
-// benchmarkArgs converts the flags of redis-benchmark where ebb bench has others: -d is the size
-// of values, and without -n there are 100,000 requests. What stands behind the flags is a command.
+// benchmarkArgs converts redis-benchmark's flags to those of ebb bench: -d is the size of values, and without -n
+// there are 100,000 requests. The words behind the flags are a command.
 func benchmarkArgs(args []string) (out []string) {
 	requests := false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -82,7 +82,7 @@ func benchmarkArgs(args []string) (out []string) {
 		requests = requests || name == "-n"
 		switch other, known := benchmarkValues[name]; {
 		case name == "-e": // ebb bench ends at an error anyway
-		case name == "-k" && words[n-1] == "0": // a connection for each request, which ebb bench refuses
+		case name == "-k" && words[n-1] == "0": // each connection serves one request, which ebb bench refuses
 			out = append(out, words...)
 		case name == "-t" && n == 2:
 			out = append(out, name, testNames(words[1]))
@@ -110,10 +110,11 @@ func testNames(list string) string {
 	return strings.Join(names, ",")
 }
 
-// sentinelName is the name of the command that says that ebb is not a Sentinel.
+// sentinelName is the command for programs that start ebb as redis-sentinel.
 const sentinelName = "redis-sentinel"
 
-// sentinelCommand returns the command of a link of the name redis-sentinel: an error, where the help would look like a success.
+// sentinelCommand returns a command that fails with an error: the help and status 0 would look like a running
+// Sentinel.
 func sentinelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                sentinelName,

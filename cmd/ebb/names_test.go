@@ -38,7 +38,7 @@ func TestTheNameOfTheProgramChoosesTheCommand(t *testing.T) {
 	}
 }
 
-// The help with status 0 looked like a Sentinel that had started.
+// Printing the help with status 0 would look like a Sentinel that has started.
 func TestEbbIsNoSentinel(t *testing.T) {
 	root := &cobra.Command{Use: "ebb", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(commands()...)

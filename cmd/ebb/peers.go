@@ -19,30 +19,31 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
-// peers are the servers that replicate one master, such as the pods of a StatefulSet, from ebb serve --peers. One of them that
-// starts finds out by itself whether it is the master:
+// peers are the servers that replicate one master, such as the pods of a StatefulSet, from ebb serve --peers. A peer
+// that starts decides by itself whether it is the master:
 //
 //	a peer is a master                       follow it
 //	a peer follows a master                  follow that one, or be the master if it is this server
 //	no peer replies, and the file of the     follow the master that the file names, or be the master if it
-//	  last role is there                       says that this server was it
+//	  last role exists                          says that this server was the master
 //	no peer replies, and there is no file    the first of the list is the master
 //
-// The file ebb.role in the data's directory has the last role: after an outage of all, the last master is the master, not
-// a server with older data. Nothing here elects a master among servers that run: FAILOVER and `ebb handover` do.
+// The file ebb.role in the data's directory holds the last role. So after an outage of all peers the last master
+// becomes the master again, and not a server with older data. This code elects no master among running servers:
+// FAILOVER and `ebb handover` do.
 type peers struct {
 	addrs []string
 	self  int
 }
 
-// The times of a start. A peer that is not there refuses at once, or has no address.
+// Times of the start. An absent peer refuses the connection at once, or has no address.
 const (
 	peerPatience = 3 * time.Second
-	rolePause    = time.Second // between two looks at this server's own role
+	rolePause    = time.Second // between two checks of this server's own role
 	roleFile     = "ebb.role"
 )
 
-// takePeers removes --peers, which is not a directive, from the arguments. name is this machine's.
+// takePeers removes --peers, which is not a directive, from the arguments. name is this machine's name.
 func takePeers(args []string, name string) (*peers, []string, error) {
 	at := slices.Index(args, "--peers")
 	if at < 0 {
@@ -55,7 +56,7 @@ func takePeers(args []string, name string) (*peers, []string, error) {
 	for _, addr := range strings.FieldsFunc(args[at+1], func(r rune) bool { return r == ' ' || r == ',' }) {
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--peers: %q must be host:port: %w", addr, err)
+			return nil, nil, fmt.Errorf("--peers: %q is not an address; want host:port: %w", addr, err)
 		}
 		if first, _, _ := strings.Cut(host, "."); first == name || host == name {
 			p.self = len(p.addrs)
@@ -63,13 +64,13 @@ func takePeers(args []string, name string) (*peers, []string, error) {
 		p.addrs = append(p.addrs, addr)
 	}
 	if p.self < 0 {
-		return nil, nil, fmt.Errorf("--peers: none of %s has the name of this machine, %s", strings.Join(p.addrs, ", "), name)
+		return nil, nil, fmt.Errorf("--peers: no host of %s is this machine; want one with its name, %s", strings.Join(p.addrs, ", "), name)
 	}
 	return p, slices.Delete(slices.Clone(args), at, at+2), nil
 }
 
-// master returns the address of the master to follow, "" if this server is it. A directive replicaof
-// decides instead, if there is one.
+// master returns the address of the master to follow, or "" if this server is the master. A directive replicaof takes
+// precedence.
 func (p *peers) master(ctx context.Context, cfg *config.Set) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerPatience)
 	defer cancel()
@@ -95,21 +96,21 @@ func (p *peers) master(ctx context.Context, cfg *config.Set) (string, error) {
 	}
 	wg.Wait()
 	for i, err := range errs {
-		// A peer that refuses the password may be the master: a second one would lose data.
+		// A peer that refuses the password may be the master. A second master would lose data.
 		if text := fmt.Sprint(err); strings.Contains(text, "NOAUTH") || strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOPERM") {
-			return "", fmt.Errorf("--peers: %s does not tell its role; masteruser and masterauth must be its user with +role and "+
+			return "", fmt.Errorf("--peers: %s refuses to report its role; masteruser and masterauth must be a user with +role and its "+
 				"password: %w", p.addrs[i], err)
 		}
 	}
 	return p.choose(roles, readRole(cfg)), nil
 }
 
-// role is the role of a server: "master", "slave" of a master, or "" if it is not known.
+// role is the role of a server: "master", "slave" with its master, or "" if unknown.
 type role struct{ name, master string }
 
 func (r role) String() string { return strings.TrimSpace(r.name + " " + r.master) }
 
-// choose applies the rules of peers. last is this server's role of the file.
+// choose applies the rules of peers. last is this server's role in the file ebb.role.
 func (p *peers) choose(roles []role, last role) string {
 	for i, r := range roles {
 		if i != p.self && r.name == "master" {
@@ -134,7 +135,7 @@ func (p *peers) choose(roles []role, last role) string {
 	return p.addrs[0]
 }
 
-// roleAt asks a server for its role.
+// roleAt returns the role of a server.
 func roleAt(ctx context.Context, t loadgen.Target) (role, error) {
 	c, err := t.Open(ctx)
 	if err != nil {
@@ -161,7 +162,7 @@ func roleOf(ctx context.Context, c *conn.Conn) (r role, err error) {
 	return r, nil
 }
 
-// rolePath returns the path of the file of the last role, "" for a server whose data is in memory only.
+// rolePath returns the path of the file ebb.role, or "" for a server whose data is only in memory.
 func rolePath(cfg *config.Set) string {
 	if !cfg.Durable() {
 		return ""
@@ -169,15 +170,15 @@ func rolePath(cfg *config.Set) string {
 	return filepath.Join(cfg.String("dir"), roleFile)
 }
 
-// readRole reads the file of the last role.
+// readRole reads the file ebb.role.
 func readRole(cfg *config.Set) role {
 	text, _ := os.ReadFile(rolePath(cfg))
 	name, master, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 	return role{name, master}
 }
 
-// keep writes the role of the server into the file, and hands it to told if that is not nil: now, and whenever it changes, until
-// the returned function is called. What fails is tried again after a pause.
+// keep writes the server's role into the file ebb.role and passes it to changed, if that is not nil: now, and at each
+// change until the caller calls stop. After a failure it tries again.
 func (p *peers) keep(cfg *config.Set, c *conn.Conn, changed func(context.Context, role) error, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := rolePath(cfg)
@@ -204,11 +205,11 @@ func (p *peers) keep(cfg *config.Set, c *conn.Conn, changed func(context.Context
 	reported := ""
 	report := func(err error) {
 		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != reported {
-			log.Warn("the server's role could not be recorded; it tries again", "error", err)
+			log.Warn("cannot record the server's role; the server tries again", "error", err)
 			reported = text
 		}
 	}
-	report(write()) // before the first change of the role
+	report(write()) // before the role can change
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		ticks := time.NewTicker(rolePause)

@@ -29,7 +29,7 @@ func TestAServerOfAGroupFindsItsMaster(t *testing.T) {
 		self  int
 		roles []role
 		last  role
-		want  string // "" for the master
+		want  string // "" if this server is the master
 	}{
 		{"a new group, first", 0, []role{none, none, none}, none, ""},
 		{"a new group, third", 2, []role{none, none, none}, none, "a:1"},
@@ -62,7 +62,7 @@ func TestPeersMustNameThisMachine(t *testing.T) {
 	}
 }
 
-// loadConfig is a configuration with a directory of data.
+// loadConfig returns a configuration with a data directory.
 func loadConfig(t *testing.T, args ...string) *config.Set {
 	t.Helper()
 	cfg, err := config.Load(append([]string{"--appendonly", "yes"}, args...), nil)
@@ -72,7 +72,7 @@ func loadConfig(t *testing.T, args ...string) *config.Set {
 	return cfg
 }
 
-// A master hands over, the new roles are written down, and a server that starts again follows the new master.
+// A master hands over, the servers record their new roles, and a server that restarts follows the new master.
 func TestHandoverMovesTheMasterAndAServerThatStartsFollowsIt(t *testing.T) {
 	ports := []int{realserver.FreePort(t), realserver.FreePort(t)}
 	group := &peers{addrs: []string{fmt.Sprint("localhost:", ports[0]), fmt.Sprint("localhost:", ports[1])}}
@@ -99,11 +99,11 @@ func TestHandoverMovesTheMasterAndAServerThatStartsFollowsIt(t *testing.T) {
 	if v, err := c.Do(ctx, "SET", "k", "v"); err != nil || v.Err() != nil {
 		t.Fatal(v, err)
 	}
-	if v, err := c.Do(ctx, "WAIT", "1", "30000"); err != nil || v.Int != 1 { // the replica is there
+	if v, err := c.Do(ctx, "WAIT", "1", "30000"); err != nil || v.Int != 1 { // the replica is connected
 		t.Fatal(v, err)
 	}
 
-	// This server's role is written when it starts, and when it changes.
+	// The server records its role when it starts and when the role changes.
 	dir := t.TempDir()
 	cfg := loadConfig(t, "--dir", dir, "--masterauth", "secret")
 	own, err := target(0).Open(t.Context())
@@ -113,7 +113,7 @@ func TestHandoverMovesTheMasterAndAServerThatStartsFollowsIt(t *testing.T) {
 	told := make(chan string, 10)
 	refused := false
 	stop := group.keep(cfg, own, func(_ context.Context, r role) error {
-		if !refused { // the first try fails, and is repeated
+		if !refused { // the first attempt fails and is repeated
 			refused = true
 			return errors.New("planted")
 		}
@@ -144,13 +144,13 @@ func TestHandoverMovesTheMasterAndAServerThatStartsFollowsIt(t *testing.T) {
 	if r, err := roleAt(ctx, target(1)); err != nil || r.name != "master" {
 		t.Errorf("the replica is %v, %v", r, err)
 	}
-	if said, err := handOver(ctx, c, patience); err != nil || !strings.Contains(said, "a replica of "+group.addrs[1]+" already") {
+	if said, err := handOver(ctx, c, patience); err != nil || !strings.Contains(said, "already a replica of "+group.addrs[1]) {
 		t.Error(said, err)
 	}
 	if master, err := group.master(ctx, cfg); err != nil || master != group.addrs[1] {
 		t.Errorf("a server that starts follows %q, %v", master, err)
 	}
-	// A wrong password does not make a second master.
+	// A wrong password does not lead to a second master.
 	if master, err := group.master(ctx, loadConfig(t, "--masterauth", "wrong")); err == nil || !strings.Contains(err.Error(), "masterauth") {
 		t.Errorf("with a wrong password it follows %q, %v", master, err)
 	}
@@ -158,7 +158,7 @@ func TestHandoverMovesTheMasterAndAServerThatStartsFollowsIt(t *testing.T) {
 	stop = func() {}
 	_ = c.Close()
 	_, _ = first.Close(), second.Close()
-	// All are down: the file decides.
+	// All peers are down, so the file decides.
 	if master, err := group.master(ctx, cfg); err != nil || master != group.addrs[1] {
 		t.Errorf("after an outage of all it follows %q, %v", master, err)
 	}

@@ -8,9 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// profiles are the pages that the directive http-pprof adds to those of `ebb serve --http`.
-// They are in this package because importing net/http/pprof registers them in the default
-// mux of the whole program.
+// profiles returns the pages that the directive http-pprof adds to those of `ebb serve --http`. They are in this
+// package because an import of net/http/pprof registers them in the default mux of the whole program.
 func profiles(cfg *config.Set) []adminhttp.Page {
 	if !cfg.Bool("http-pprof") {
 		return nil

@@ -19,8 +19,7 @@ import (
 	"github.com/ebbdb/ebb/queue"
 )
 
-// queueCommand shows and manages queues of package queue, on ebb and on other servers, by the
-// functions of that package.
+// queueCommand shows and manages queues of package queue, on ebb and on other servers, by calls of that package.
 func queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
@@ -59,7 +58,7 @@ func queueAction(cmd *cobra.Command, do func(ctx context.Context, c *conn.Conn, 
 	return cmd
 }
 
-// payload is the codec of queues whose values the program does not know: the bytes as they are.
+// payload is a codec for values of unknown types: it keeps the bytes.
 type payload struct{}
 
 func (payload) Encode(s string) ([]byte, error) { return []byte(s), nil }
@@ -69,7 +68,8 @@ func openQueue(c *conn.Conn, name string) (*queue.Queue[string], error) {
 	return queue.New(c, name, queue.Options[string]{Codec: payload{}})
 }
 
-// openKnown is openQueue for an operator's name of a queue. It returns an error that names the queues if none has that name.
+// openKnown opens an existing queue. If there is no queue with that name, it returns an error that lists the names of
+// all queues.
 func openKnown(ctx context.Context, c *conn.Conn, name string) (*queue.Queue[string], error) {
 	q, err := openQueue(c, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func openKnown(ctx context.Context, c *conn.Conn, name string) (*queue.Queue[str
 	if err != nil || i.Paused || i.Len()+i.Dead+i.Schedules > 0 {
 		return q, err
 	}
-	key := name // an empty queue leaves the last token that it has issued, a day long on Redis and Valkey
+	key := name // an empty queue keeps its last token, on Redis and Valkey for a day
 	if !c.Capabilities().Native {
 		key = kit.Key(name, "last")
 	}
@@ -97,7 +97,7 @@ func openKnown(ctx context.Context, c *conn.Conn, name string) (*queue.Queue[str
 	return nil, fmt.Errorf("no queue has the name %q; %s", name, there)
 }
 
-// table writes rows under a head, with columns of equal width.
+// table writes rows below a head, in aligned columns.
 func table(out io.Writer, head string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, head)
@@ -145,8 +145,8 @@ The command scans the database: O(keys), and O(queues) on ebb.`,
 	})
 }
 
-// queueNames returns the names of queues that match a pattern, in order. A queue of dead letters belongs to
-// its queue.
+// queueNames returns the sorted names of the queues that match a pattern. A queue of dead letters counts as its main
+// queue.
 func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, error) {
 	found := map[string]bool{}
 	scan := func(match, kind, suffix string) error {
@@ -163,7 +163,7 @@ func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, er
 				if suffix != "" && strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}") {
 					name = name[1 : len(name)-1]
 				}
-				if suffix == "" || kit.Key(name, suffix[1:]) == key.String() { // others belong to no queue
+				if suffix == "" || kit.Key(name, suffix[1:]) == key.String() { // other keys belong to no queue
 					found[name] = true
 				}
 			}
@@ -199,7 +199,7 @@ func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, er
 	return slices.Compact(names), nil
 }
 
-// stamp returns the form of an instant in the output.
+// stamp returns an instant in the form of the output.
 func stamp(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -315,8 +315,8 @@ consumers lose them, and dead letters. It prints how many it found.`,
 	})
 }
 
-// requeue makes jobs due now; without ids, all dead letters, page by page. A dead letter whose id is in the
-// queue stays.
+// requeue makes jobs due now. Without ids it does so for all dead letters, page by page. A dead letter stays if the
+// queue has a job with its id.
 func requeue(ctx context.Context, q *queue.Queue[string], ids []string) (total int64, err error) {
 	if len(ids) > 0 {
 		return q.Requeue(ctx, ids...)
@@ -383,7 +383,7 @@ func queueUnschedule() *cobra.Command {
 	return queueRemoval(cmd, (*queue.Queue[string]).Unschedule)
 }
 
-// queueRemoval returns a command that removes something from a queue, and prints the number of what it removed.
+// queueRemoval returns a command that removes items from a queue, and prints the number of removed items.
 func queueRemoval(cmd *cobra.Command,
 	remove func(q *queue.Queue[string], ctx context.Context, which ...string) (int64, error),
 ) *cobra.Command {

@@ -75,7 +75,7 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
 		for _, w := range want {
-			// Columns are as wide as what is in them.
+			// Columns are as wide as their content.
 			if !strings.Contains(strings.Join(strings.Fields(out), " "), w) {
 				t.Errorf("%q: %q is missing in\n%s", args, w, out)
 			}
@@ -106,7 +106,7 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 	says([]string{"1"}, "requeue", "mail", "--dead")
 	says([]string{`"mail" 3 0 0 0`}, "list")
 
-	// A job gets another time, and jobs and schedules go.
+	// Jobs are rescheduled, and jobs and schedules removed.
 	push("later", queue.PushOptions{})
 	says([]string{"1"}, "cancel", "mail", "waits", "none")
 	says(nil, "reschedule", "mail", "later", "--in", "2h")
@@ -115,7 +115,7 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 	says([]string{"1"}, "unschedule", "mail", "nightly", "none")
 	says([]string{"0"}, "unschedule", "mail", "nightly")
 
-	// A wrong name makes no queue; the error has the right one.
+	// A misspelt name creates no queue, and the error has the right name.
 	for _, args := range [][]string{{"pause", "mial"}, {"resume", "mial"}, {"cancel", "mial", "a"}} {
 		const want = `no queue has the name "mial"; there are ["mail"]`
 		if out, err := runQueue(t, url, args...); err == nil || !strings.Contains(err.Error(), want) {

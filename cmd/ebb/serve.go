@@ -24,8 +24,8 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// grace is the time for which a server that ends waits until replies are written. It is
-// well below the ten seconds after which supervisors kill a program.
+// grace is the time for which a stopping server waits until replies are written. It is well below the ten seconds
+// after which supervisors kill a program.
 const grace = 5 * time.Second
 
 // serveHelp describes ebb serve.
@@ -100,8 +100,8 @@ func serveCommand() *cobra.Command {
 	}
 }
 
-// serve runs a server until a signal or SHUTDOWN ends it. With daemonize yes a child
-// process runs the server, and serve returns when the child listens.
+// serve runs a server until a signal or SHUTDOWN ends it. With daemonize yes, a child process runs the server, and
+// serve returns when the child listens.
 func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) error {
 	parent := parentOf()
 	listens := func(error) {}
@@ -111,7 +111,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 			if err != nil {
 				report = err.Error()
 			}
-			_, _ = io.WriteString(parent, report) // the parent may be gone
+			_, _ = io.WriteString(parent, report) // the parent may have ended
 			_ = parent.Close()
 			listens = func(error) {}
 		}
@@ -121,8 +121,8 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	return err
 }
 
-// serveHere is serve for a program that is a daemon already or that may start one. It
-// calls listens when the server listens.
+// serveHere runs the server, or starts a daemon that does unless daemon reports that this process is one. It calls
+// listens when the server listens.
 func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
 	p, err := configure(args, stdin)
 	if err != nil {
@@ -145,20 +145,20 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	return p.run(ctx, listens)
 }
 
-// process is a program that is a server: what its command line, its environment and its files say, and what it writes to.
+// process is the configuration of a server's process, and its outputs.
 type process struct {
-	args   []string // the directives of the command line and the environment
+	args   []string // the directives of the command line and of the environment
 	accept bool     // --accept-clock yes
 	peers  *peers   // --peers; nil: none
 	cfg    *config.Set
-	stdin  bytes.Buffer // what configure has read
-	label  *podLabel    // of Kubernetes; nil: none
-	// misspelt has the variables of the environment that name no directive, each with a similar variable or "".
+	stdin  bytes.Buffer // the bytes that configure has read
+	label  *podLabel    // for Kubernetes; nil: none
+	// misspelt maps variables of the environment that name no directive to a similar variable, or "".
 	misspelt map[string]string
 
-	out       io.Writer // the lines about start and end
+	out       io.Writer // receives the lines about start and end
 	log       *slog.Logger
-	level     slog.LevelVar // the server keeps it as loglevel says
+	level     slog.LevelVar // set by the server, as loglevel requires
 	removePID func()        // removes the pidfile
 }
 
@@ -169,7 +169,7 @@ func configure(args []string, stdin io.Reader) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.accept, args = acceptClock(args) // EBB_ARGS may have it
+	p.accept, args = acceptClock(args) // EBB_ARGS may contain it
 	args, p.misspelt = lastDirectory(args), misspelt
 	args, err = withConsole(args)
 	if err != nil {
@@ -189,7 +189,7 @@ func configure(args []string, stdin io.Reader) (*process, error) {
 	return p, err
 }
 
-// followMaster sets replicaof to the master of the peers, unless there is none, or replicaof is set.
+// followMaster sets replicaof to the master of the peers. It does nothing if there is none or replicaof is set.
 func (p *process) followMaster(ctx context.Context) error {
 	if p.peers == nil || p.cfg.String("replicaof") != "" {
 		return nil
@@ -206,7 +206,8 @@ func (p *process) followMaster(ctx context.Context) error {
 	return err
 }
 
-// openLog opens the log; out gets the lines about start and end, unless there is a log file. The result closes it.
+// openLog opens the log. out receives the lines about start and end, unless there is a log file. closeLog closes the
+// file.
 func (p *process) openLog(out io.Writer) (closeLog func(), err error) {
 	closeLog = func() {}
 	p.out = out
@@ -214,7 +215,7 @@ func (p *process) openLog(out io.Writer) (closeLog func(), err error) {
 	if name := p.cfg.File("logfile"); name != "" {
 		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, fmt.Errorf("can't open the log file: %w", err)
+			return nil, fmt.Errorf("cannot open the log file: %w", err)
 		}
 		closeLog = func() { _ = f.Close() }
 		logs, p.out = f, f
@@ -238,7 +239,7 @@ func (p *process) run(ctx context.Context, listens func()) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	hangups := make(chan os.Signal, 1) // closing the terminal does not end the server, as in Redis
+	hangups := make(chan os.Signal, 1) // the end of the terminal does not end the server, as in Redis
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	paceCollector()
@@ -272,7 +273,8 @@ func (p *process) run(ctx context.Context, listens func()) error {
 	return in.Shutdown(ctx)
 }
 
-// start starts the server, which listens before it has loaded the data. interrupted means that a signal ended the load.
+// start starts the server, which listens before it has loaded the data. interrupted reports that a signal ended the
+// load.
 func (p *process) start(ctx context.Context, manager *manager, listens func()) (in *instance.Instance, interrupted bool, err error) {
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -294,34 +296,33 @@ func (p *process) start(ctx context.Context, manager *manager, listens func()) (
 	return in, err != nil && listening && loading.Err() != nil, err
 }
 
-// writePID writes the process id to the file that the directive pidfile names, "" for
-// none, and returns a function that removes it. If the file cannot be written, the server
-// logs that and starts all the same, as Redis does.
+// writePID writes the process ID to the file of the directive pidfile, and returns a function that removes the file.
+// With "" it does nothing. If the file cannot be written, it logs that, and the server starts anyway, as Redis does.
 func writePID(name string, log *slog.Logger) (remove func()) {
 	if name == "" {
 		return func() {}
 	}
 	if err := os.WriteFile(name, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644); err != nil {
-		log.Warn("the pidfile could not be written", "error", err)
+		log.Warn("cannot write the pidfile", "error", err)
 		return func() {}
 	}
 	return func() { _ = os.Remove(name) } // another program may have removed it
 }
 
-// reloadFiles reads the files of TLS and the aclfile again, and logs the result.
+// reloadFiles makes the server read the files of TLS and the aclfile again, and logs the result.
 func reloadFiles(in *instance.Instance, log *slog.Logger) error {
 	err := in.Reload()
 	if err != nil {
-		log.Error("SIGHUP: not all files could be reloaded", "error", err)
+		log.Error("SIGHUP: cannot reload all files", "error", err)
 	} else {
 		log.Info("SIGHUP: the TLS files and the aclfile are reloaded")
 	}
 	return err
 }
 
-// await returns when the server must end: a client has sent SHUTDOWN, or a signal came and
-// the data is saved. If the data cannot be saved after a signal, the server continues; a
-// SIGINT after that ends it without saving. Meanwhile it calls reload at each SIGHUP.
+// await returns when the server must end: a client has sent SHUTDOWN, or a signal has arrived and the data is saved.
+// If the data cannot be saved after a signal, the server continues, and a further SIGINT ends it without saving.
+// Meanwhile await calls reload at each SIGHUP.
 func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func(), in *instance.Instance, cfg *config.Set,
 	out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
@@ -334,7 +335,7 @@ func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func()
 			o.Force = true
 		case <-hangups:
 			reload()
-			tries-- // it is not a try to end
+			tries-- // not an attempt to end
 			continue
 		case sig := <-signals:
 			o = shutdownOptions(cfg, sig)
@@ -345,14 +346,13 @@ func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func()
 		if err == nil {
 			return
 		}
-		log.Error("the server continues: the data could not be saved; SIGINT (Ctrl-C) ends it without saving", "err", err)
+		log.Error("cannot save the data: the server continues; SIGINT (Ctrl-C) ends it without saving", "err", err)
 	}
 }
 
-// untilInterrupt runs prepare, which may take as long as a snapshot, or block on a disk
-// that does not answer. A SIGINT cancels prepare, and the server ends without it. A second
-// SIGTERM does not cancel it, because timeout(1) and other programs send SIGTERM twice at
-// once.
+// untilInterrupt runs prepare, which may take as long as a snapshot, or block on a disk that does not respond. A
+// SIGINT cancels prepare, and the server ends without it. A second SIGTERM does not cancel it, because timeout(1) and
+// other programs send SIGTERM twice at once.
 func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -376,8 +376,7 @@ func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) erro
 	}
 }
 
-// shutdownOptions returns the options that shutdown-on-sigint or shutdown-on-sigterm sets
-// for a signal.
+// shutdownOptions returns the options of shutdown-on-sigint or shutdown-on-sigterm for a signal.
 func shutdownOptions(cfg *config.Set, sig os.Signal) (o session.ShutdownOptions) {
 	name := "shutdown-on-sigterm"
 	if sig == os.Interrupt {
@@ -476,8 +475,8 @@ func storageMode(cfg *config.Set) string {
 	return strings.Join(how, "; ")
 }
 
-// makeDirectory creates the directory that --dir names, unless there is a configuration
-// file: then the directory must exist, as for Redis.
+// makeDirectory creates the directory of --dir, unless there is a configuration file: then the directory must exist,
+// as for Redis.
 func makeDirectory(args []string) error {
 	if len(args) == 0 || !strings.HasPrefix(args[0], "--") || slices.Contains(args, "-") {
 		return nil
@@ -490,7 +489,7 @@ func makeDirectory(args []string) error {
 	return nil
 }
 
-// lastDirectory leaves out each --dir that a later one overrides: its directory need not exist, and is not made.
+// lastDirectory removes each --dir that a later one overrides, so that no directory is created for it.
 func lastDirectory(args []string) []string {
 	for {
 		at := slices.Index(args, "--dir")
@@ -501,7 +500,7 @@ func lastDirectory(args []string) []string {
 	}
 }
 
-// directivesOnly leaves out what `ebb serve` takes besides directives.
+// directivesOnly removes the options of `ebb serve` that are not directives.
 func directivesOnly(args []string) []string {
 	var rest []string
 	for i := 0; i < len(args); i++ {
@@ -516,8 +515,8 @@ func directivesOnly(args []string) []string {
 	return rest
 }
 
-// withEnvironment puts the options of the environment before those of the command line, which override
-// them, and behind the name of a configuration file, which they override.
+// withEnvironment inserts the options of the environment before those of the command line, which override them, and
+// after the name of a configuration file, which they override.
 func withEnvironment(args, environ []string) (all []string, misspelt map[string]string, err error) {
 	options, misspelt, err := config.Environ(environ)
 	if err != nil {
@@ -530,7 +529,7 @@ func withEnvironment(args, environ []string) (all []string, misspelt map[string]
 	return slices.Insert(slices.Clone(args), at, options...), misspelt, nil
 }
 
-// acceptClock removes --accept-clock, which is not a directive, from the arguments. The last one counts.
+// acceptClock removes --accept-clock, which is not a directive, from the arguments. The last one takes effect.
 func acceptClock(args []string) (accept bool, rest []string) {
 	for i := 0; i+1 < len(args); {
 		if args[i] == "--accept-clock" {
@@ -542,13 +541,13 @@ func acceptClock(args []string) (accept bool, rest []string) {
 	return accept, args
 }
 
-// consolePort is the port of the console, if no other was chosen.
+// consolePort is the default port of the console.
 const consolePort = 9121
 
 // portsTried is the number of ports that freePort tries.
 const portsTried = 10
 
-// freePort returns the first free port of loopback from a port on, and the address with that port.
+// freePort returns the first free port of loopback from first on, and its address.
 func freePort(first int) (port int, addr string, err error) {
 	for port = first; port < first+portsTried; port++ {
 		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -559,7 +558,8 @@ func freePort(first int) (port int, addr string, err error) {
 	return 0, "", fmt.Errorf("no port from %d to %d is free", first, first+portsTried-1)
 }
 
-// withConsole replaces --console, which is not a directive, by --http with a free port, unless there is an --http.
+// withConsole replaces --console, which is not a directive, by --http with a free port. If there is an --http, it
+// only removes --console.
 func withConsole(args []string) ([]string, error) {
 	at := slices.Index(args, "--console")
 	if at < 0 {
@@ -576,7 +576,7 @@ func withConsole(args []string) ([]string, error) {
 	return append(args, "--http", addr), nil
 }
 
-// loopbackOnly reports whether all addresses are of this machine alone.
+// loopbackOnly reports whether only this machine reaches the addresses.
 func loopbackOnly(addrs []net.Addr) bool {
 	for _, a := range addrs {
 		if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
@@ -586,7 +586,8 @@ func loopbackOnly(addrs []net.Addr) bool {
 	return true
 }
 
-// hostFlag returns -h with the host of a TCP address, "" if ebb cli connects to it without: 127.0.0.1, or any.
+// hostFlag returns -h with the host of an address, or "" if ebb cli reaches it without: 127.0.0.1, or an unspecified
+// address.
 func hostFlag(a net.Addr) string {
 	host, _, err := net.SplitHostPort(a.String())
 	if ip := net.ParseIP(host); err == nil && a.Network() == "tcp" && (host == "127.0.0.1" || ip.IsUnspecified()) {
@@ -595,8 +596,8 @@ func hostFlag(a net.Addr) string {
 	return " -h " + host
 }
 
-// clientFlags returns the flags that ebb cli needs to reach the server: those of the first address that this machine reaches over
-// TCP, else of the first one, and --askpass if the server has a password.
+// clientFlags returns the flags that ebb cli needs to reach the server. It chooses the first address that ebb cli
+// reaches over TCP without -h, or else the first one. The flags include --askpass if the server has a password.
 func clientFlags(cfg *config.Set, addrs []net.Addr) (flags string) {
 	at := addrs[0]
 	if i := slices.IndexFunc(addrs, func(a net.Addr) bool { return hostFlag(a) == "" }); i >= 0 {

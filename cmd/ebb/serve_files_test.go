@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// cue ends a server when it has said that it is ready.
+// cue ends a server once it has printed that it is ready.
 type cue struct {
 	cancel context.CancelFunc
 	text   strings.Builder
@@ -52,7 +52,7 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 func TestALogfileTakesWhatIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // it ends when it has started
+	cancel() // the server ends after its start
 	var out strings.Builder
 	if err := serve(ctx, []string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir, "--logfile", "ebb.log"},
 		nil, &out); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/instance"
 )
 
-// joins returns the server's part in its group, nil if it belongs to none.
+// joins returns the server's part in its group, or nil if it is not in a group.
 func (p *process) joins() (instance.Group, error) {
 	o, err := p.groupOptions()
 	if o == nil || err != nil {
@@ -36,7 +36,7 @@ func (p *process) joins() (instance.Group, error) {
 	return group.New(*o), nil
 }
 
-// groupOptions reads the directives of a group.
+// groupOptions reads the directives of a group. It returns nil if the server is not in a group.
 func (p *process) groupOptions() (*group.Options, error) {
 	g, err := settings.Read(p.cfg, isHere)
 	if g == nil || err != nil {
@@ -54,7 +54,7 @@ func (p *process) groupOptions() (*group.Options, error) {
 
 func randomNumber() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // ends the process instead of returning an error
+	_, _ = rand.Read(b[:]) // rand.Read never returns an error: it ends the process instead
 	return binary.BigEndian.Uint64(b[:])
 }
 

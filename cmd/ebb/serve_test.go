@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Test harnesses read the version of Redis from the first v= of this line.
+// Test harnesses read the version of Redis behind the first v= of this line.
 func TestServePrintsTheVersionThatHarnessesRead(t *testing.T) {
 	for _, option := range []string{"--version", "-v"} {
 		var out strings.Builder
@@ -33,8 +33,8 @@ func TestServePrintsTheVersionThatHarnessesRead(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a server that is busy writing out what is to be kept. SIGTERM does not: timeout(1)
-// sends it to the program and to its group, and the program gets it twice.
+// Ctrl-C ends a server that is still saving its data. A second SIGTERM does not: timeout(1) sends it to the program
+// and to its process group, so the program receives it twice.
 func TestASecondInterruptCallsTheWritingOff(t *testing.T) {
 	signals := make(chan os.Signal)
 	err := untilInterrupt(signals, func(ctx context.Context) error {
@@ -56,8 +56,8 @@ func TestASecondInterruptCallsTheWritingOff(t *testing.T) {
 	}
 }
 
-// INFO, /metrics, `ebb version`, scripts and LOLWUT show one version: that of the newest release
-// in CHANGELOG.md.
+// INFO, /metrics, `ebb version`, scripts and LOLWUT show the same version: that of the newest release in
+// CHANGELOG.md.
 func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 	changes, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
@@ -82,14 +82,14 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 	}
 }
 
-// --console takes the first free port of ten.
+// --console uses the first free port of ten.
 func TestConsoleFindsAFreePort(t *testing.T) {
 	args, err := withConsole([]string{"--port", "1", "--console", "--save", ""})
 	if err != nil || len(args) != 6 || args[4] != "--http" || !strings.HasPrefix(args[5], "127.0.0.1:91") {
 		t.Fatalf("%q, %v", args, err)
 	}
 	taken, err := net.Listen("tcp", args[5])
-	if err == nil { // else another program has just taken it
+	if err == nil { // otherwise another program has just taken it
 		defer taken.Close()
 	}
 	next, err := withConsole([]string{"--console"})
@@ -119,7 +119,7 @@ func TestTheEnvironmentStandsBetweenTheFileAndTheOptions(t *testing.T) {
 	}
 }
 
-// The line that shows how to try the server reaches it.
+// ebb cli reaches the server with the flags that the start-up line shows.
 func TestClientFlagsReachTheServer(t *testing.T) {
 	tcp := func(host string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(host), Port: port} }
 	socket := &net.UnixAddr{Net: "unix", Name: "/run/s.sock"}

@@ -17,24 +17,24 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// manager reports the server's state to the service manager, as sd_notify(3) describes. It is nil if there
-// is none to notify. While the server loads, and while systemd watches it, a goroutine of the manager sends
+// manager reports the server's state to the service manager, as sd_notify(3) describes. It is nil if there is no
+// service manager to notify. While the server loads, and while systemd watches it, a goroutine of the manager sends
 // reports; ready and stops end it.
 type manager struct {
 	log    *slog.Logger
-	status string             // STATUS of a server that is ready
+	status string             // the STATUS of a server that is ready
 	cancel context.CancelFunc // nil: no goroutine
 	wg     sync.WaitGroup
 }
 
-// The reports of a load. Each asks systemd for more time than passes until the next two.
+// Reports during a load. Each asks systemd for more time than passes until the report after the next.
 const (
 	loadReports = time.Second
 	loadExtends = 30 * time.Second
 )
 
-// supervised reports whether systemd has started this program and waits for its notification
-// (Type=notify in the unit), and the directive supervised asks for it.
+// supervised reports whether systemd has started this program and waits for its notification (Type=notify in the
+// unit), and the directive supervised allows it.
 func supervised(cfg *config.Set) bool {
 	by := cfg.String("supervised")
 	return (by == "systemd" || by == "auto") && os.Getenv("NOTIFY_SOCKET") != ""
@@ -53,8 +53,8 @@ func managed(cfg *config.Set, log *slog.Logger) *manager {
 	return nil
 }
 
-// loads reports that the server listens and loads its data, and how far it is, each second. Each report
-// extends the time that the unit allows for the start.
+// loads reports each second that the server listens and loads its data, and its progress. Each report extends the
+// time that the unit allows for the start.
 func (m *manager) loads(state func() durable.Info) {
 	m.tell("STATUS=Loading the dataset")
 	m.run(loadReports, func(context.Context) {
@@ -71,8 +71,9 @@ func (m *manager) loads(state func() durable.Info) {
 	})
 }
 
-// ready reports that the data is loaded, with the number of its keys. A unit with Type=notify has then started. If the unit has a
-// WatchdogSec, the manager reports twice in each such time that alive returns without an error.
+// ready reports that the data is loaded, and the number of keys; a unit with Type=notify then counts as started. If
+// the unit has WatchdogSec, the manager calls alive twice in each such interval, and notifies the watchdog if alive
+// returns no error.
 func (m *manager) ready(keys func() int, alive func(context.Context) error) {
 	if m == nil {
 		return
@@ -83,7 +84,7 @@ func (m *manager) ready(keys func() int, alive func(context.Context) error) {
 	m.watch(alive)
 }
 
-// keysIn returns a function that counts the keys of all databases. It locks the shards one after the other.
+// keysIn returns a function that counts the keys of all databases. It locks one shard at a time.
 func keysIn(db *engine.DB) func() int {
 	return func() (keys int) {
 		for i := range db.Databases() {
@@ -93,8 +94,9 @@ func keysIn(db *engine.DB) func() int {
 	}
 }
 
-// reloads reports that the server reads its files again, calls reload, and reports that it is ready, with its
-// error in the status. The time is that of the kernel's monotonic clock: systemd compares it with its own.
+// reloads reports that the server reloads its files, calls reload, and reports that the server is ready, with
+// reload's error in the status. The time in the first report is that of the kernel's monotonic clock, which systemd
+// uses too.
 func (m *manager) reloads(reload func() error, alive func(context.Context) error) {
 	m.stopTicker()
 	m.tell(append(monotonic(), daemon.SdNotifyReloading)...)
@@ -110,7 +112,7 @@ func (m *manager) reloads(reload func() error, alive func(context.Context) error
 	m.watch(alive)
 }
 
-// watch starts the reports for the watchdog of the unit, if it has one.
+// watch starts the notifications for the unit's watchdog, if it has one.
 func (m *manager) watch(alive func(context.Context) error) {
 	if m == nil {
 		return
@@ -135,7 +137,7 @@ func (m *manager) watch(alive func(context.Context) error) {
 	})
 }
 
-// stops reports that the server is ending.
+// stops reports that the server ends.
 func (m *manager) stops() {
 	m.stopTicker()
 	m.tell("STATUS=Writing out the last replies", daemon.SdNotifyStopping)
@@ -171,13 +173,13 @@ func (m *manager) stopTicker() {
 	}
 }
 
-// tell sends assignments. If they cannot be sent, the server logs that and continues.
+// tell sends assignments. If that fails, it only logs the error.
 func (m *manager) tell(assignments ...string) {
 	if m == nil {
 		return
 	}
 	state := strings.Join(assignments, "\n")
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		m.log.Warn("the service manager could not be notified", "state", fmt.Sprintf("%q", state), "error", err)
+		m.log.Warn("cannot notify the service manager", "state", fmt.Sprintf("%q", state), "error", err)
 	}
 }

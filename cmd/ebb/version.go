@@ -23,9 +23,9 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// serverVersion returns the line of ebb serve --version, in the form of redis-server. Programs
-// that start servers for tests read the version from the first "v=", as a version of Redis:
-// so the version of Redis comes first, and "ebb=" has ebb's own.
+// serverVersion returns the line of ebb serve --version, in the form of redis-server. Programs that start servers for
+// tests read the version behind the first "v=" as a version of Redis. So the version of Redis comes first, and "ebb="
+// has ebb's own.
 func serverVersion() string {
 	commit, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(version(), admin.Version), ", commit "), ",")
 	if commit == "" {
@@ -35,8 +35,8 @@ func serverVersion() string {
 		admin.RedisVersion, commit, runtime.Version(), strconv.IntSize, admin.Version, admin.Version, admin.RedisVersion)
 }
 
-// version returns ebb's version, and the commit where the build recorded it: "0.6.0,
-// commit 0123456789ab, modified".
+// version returns ebb's version, with the commit if the build has recorded it: "0.6.0, commit 0123456789ab,
+// modified".
 func version() string {
 	v := admin.Version
 	info, ok := debug.ReadBuildInfo()
