@@ -17,7 +17,7 @@ type nativeLock struct {
 	ttl  time.Duration
 }
 
-// sharedLock is nativeLock for a shared lease.
+// sharedLock is a nativeLock that acquires shared leases.
 type sharedLock struct{ *nativeLock }
 
 // lease returns the length of a lease in ms.
@@ -49,7 +49,7 @@ func (n *nativeLock) AcquireDirect(owner string, waits bool) (token int64, grant
 	return n.acquireDirect(owner, false, waits)
 }
 
-// AcquireDirect is that of nativeLock.
+// AcquireDirect acquires a shared lease by a direct call of the embedded engine; see locking.Direct.
 func (s sharedLock) AcquireDirect(owner string, waits bool) (token int64, granted, ok bool) {
 	return s.acquireDirect(owner, true, waits)
 }
@@ -84,11 +84,12 @@ func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bo
 	return locking.Boolean(locking.Integer(n.c.Do(ctx, "LOCK.RELEASE", n.name, owner, token)))
 }
 
-// Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat sends LOCK.INFO
-// first, and releases a lease that it finds: in most cases nothing is left, and the lock may be free or another owner's.
+// Abandon requests the shortest lease, which replaces the owner's lease if there is one, and releases it. A
+// second attempt sends LOCK.INFO first and releases only a lease that it finds: usually none is left, and the
+// lock may be free or held by another owner.
 func (n *nativeLock) Abandon(ctx context.Context, owner string) error { return n.abandon(ctx, owner) }
 
-// Abandon is that of nativeLock.
+// Abandon works as nativeLock.Abandon does.
 func (s sharedLock) Abandon(ctx context.Context, owner string) error {
 	return s.abandon(ctx, owner, "SHARED")
 }
@@ -104,7 +105,7 @@ func (n *nativeLock) abandon(ctx context.Context, owner string, shared ...any) e
 	return err
 }
 
-// discard releases what the owner has, by the token that the backend knows.
+// discard releases the owner's lease, by the token that LOCK.INFO returns.
 func (n *nativeLock) discard(ctx context.Context, owner string) error {
 	v, err := n.c.Do(ctx, "LOCK.INFO", n.name)
 	if err != nil {
@@ -121,13 +122,14 @@ func (n *nativeLock) discard(ctx context.Context, owner string) error {
 
 func (*nativeLock) Repeatable() bool { return true }
 
-// brief is a lock that Acquire acquires by a direct call: the lease, and what its release needs. It implements locking.Maker.
+// brief is a lock that Acquire acquires by a direct call: the lease, and the values that its release needs.
+// It implements locking.Maker.
 type brief struct {
 	held locking.Lease
 	nativeLock
 }
 
-// Make makes the lock, for what is rare: messages, and releases that the engine does not take directly.
+// Make makes the full lock, for rare cases: messages, and releases that the engine does not take directly.
 func (b *brief) Make() *locking.Object {
 	l := &Lock{}
 	_ = l.setup(b.c, "lock", b.name, Options{TTL: b.ttl}) // Acquire has checked them

@@ -7,8 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Delete of an object removes its keys, even while a lease is held: the holder gets ErrLost at its next renewal, and waiting calls poll
-// again. Afterwards the object is as before its first use.
+// Delete of an object removes its keys, even while a lease is held: the holder gets ErrLost at its next
+// renewal, and waiting calls poll again. Afterwards the object is in the state that it had before its first
+// use.
 
 // deleteLock removes a lock or a semaphore in the layout of this package.
 func (o *object) deleteLock(ctx context.Context) error {
@@ -56,8 +57,8 @@ func (l *Latch) Delete(ctx context.Context) error {
 	return l.core.DeleteKeys(ctx, locking.DeleteScript, "0", l.latchKeys()...)
 }
 
-// Delete removes the record that the work was begun or done: the next Do calls its function,
-// also while another call still runs its own.
+// Delete removes the record that the work was begun or done: the next Do calls its function, even while the
+// function of another call still runs.
 func (o *Once) Delete(ctx context.Context) error {
 	if _, err := o.c.Del(ctx, o.name); err != nil {
 		return o.wrap("delete", err)

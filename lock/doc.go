@@ -6,7 +6,7 @@
 //	          |                        |         |                   |
 //	holder ---+====renew=====renew=====+= ... ===+===================+
 //	          |<---- TTL ---->|
-//	          Lease: Token() for what is protected, Context() for the work
+//	          Lease: Token() for the protected resource, Context() for the work
 //
 //	lease, err := lock.Acquire(ctx, c, "report", 30*time.Second)
 //	if err != nil {
@@ -24,11 +24,11 @@
 //   - Tokens grow from holder to holder.
 //   - An owner has one place in the queue, and a wait that ends leaves no place behind.
 //
-// OnceValue is a key with two states on internal/fresh, as package cache is:
+// OnceValue is a key with two states, built on internal/fresh as package cache is:
 //
 //	Do ─▶ a result      it is returned (Done)
 //	   ─▶ no result     one call is elected, under a lease, and does the work (Did);
-//	                    Do of others waits, TryDo fails with ErrTaken (Doing)
+//	                    other calls of Do wait, TryDo fails with ErrTaken (Doing)
 //
 // On ebb the objects use LOCK.* and SEM.*, which keep the queue and wake waiting callers. On
 // Redis and Valkey each operation is one script; a message wakes a waiting caller, which also

@@ -13,8 +13,8 @@ var (
 	// ErrLost says that a lease is over or may be over: the backend said so, or did not reply in
 	// time. It is then the cause of the Lease's Context. Work under the lock must stop.
 	ErrLost = locking.ErrLost
-	// ErrLater says that the work was pushed to a queue: see RunLater.
-	ErrLater = errors.New("another owner holds it, the work was handed to the queue")
+	// ErrLater says that RunLater pushed the work to a queue.
+	ErrLater = errors.New("another owner holds the lock; the work was pushed to the queue")
 )
 
 func isTaken(err error) bool { return errors.Is(err, ErrTaken) }

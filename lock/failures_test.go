@@ -75,7 +75,7 @@ func TestAServerThatForgetsEndsTheLease(t *testing.T) {
 		ctx, name := b.Context(), b.Name("k")
 		lease, err := newLock(t, b.Conn, name, 3*time.Second).TryAcquire(ctx)
 		must(t, err)
-		must(t, second(b.Do(ctx, "SCRIPT", "FLUSH"))) // an empty cache is nothing
+		must(t, second(b.Do(ctx, "SCRIPT", "FLUSH"))) // an empty script cache must not matter
 		must(t, lease.Renew(ctx))
 		must(t, second(b.Del(ctx, name, "{"+name+"}:fence"))) // and the last token is gone
 		next, err := newLock(t, b.Conn, name, time.Minute).TryAcquire(ctx)
@@ -133,12 +133,12 @@ func TestABackendThatIsGoneIsNamed(t *testing.T) {
 func TestAWaiterThatDiedIsPassedBy(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		if b.Native() {
-			return // there a waiter is a connection
+			return // a waiter is a connection there
 		}
 		ctx, name := b.Context(), b.Name("k")
 		l, err := lock.NewFair(b.Conn, name, lock.Options{TTL: 20 * time.Second})
 		must(t, err)
-		// A waiter whose only request was long ago, as its keys show.
+		// The keys of a waiter whose only request was long ago.
 		must(t, second(b.Do(ctx, "ZADD", "{"+name+"}:line", 1, "dead")))
 		must(t, second(b.Do(ctx, "ZADD", "{"+name+"}:alive", 1_700_000_000_000, "dead")))
 		lease, err := l.TryAcquire(ctx)
@@ -150,8 +150,8 @@ func TestAWaiterThatDiedIsPassedBy(t *testing.T) {
 	})
 }
 
-// hung is a server whose replies to what waits do not come, of which a client library
-// says so some ms before the deadline of the context.
+// hung is a server that does not reply to blocking commands; its client library reports that some
+// milliseconds before the deadline of the context.
 type hung struct{ conn.Driver }
 
 func (hung) Capabilities() ebb.Capabilities { return ebb.Capabilities{Native: true, Server: "ebb"} }
@@ -210,7 +210,7 @@ func TestAWaitThatIsOverAtOnceIsNotALongOne(t *testing.T) {
 			}
 		}
 		must(t, held.Release(ctx))
-		lease, err := l.Acquire(ctx, math.MaxInt64) // nor is the longest one over
+		lease, err := l.Acquire(ctx, math.MaxInt64) // the longest lease is not over either
 		must(t, err)
 		must(t, lease.Release(ctx))
 	})

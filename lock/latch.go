@@ -21,9 +21,9 @@ const latchTTL = 24 * time.Hour
 // that is sent twice counts once.
 type Latch struct{ object }
 
-// NewLatch returns the latch of that name. Options.TTL is its lifetime after the last Set or
-// CountDown, by default a day; then it is open, whatever is left to count. NewLatch sends
-// nothing to the backend. Errors: ebb.ErrArgument.
+// NewLatch returns the latch of that name. Options.TTL is its lifetime after the last Set or CountDown, by
+// default a day; after it the latch is open, whatever its count. NewLatch sends nothing to the backend.
+// Errors: ebb.ErrArgument.
 func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	l := &Latch{}
 	name, o, err := kit.Make(c, "lock: latch", name, opts)
@@ -60,8 +60,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return left
 `)
 
-// Set begins a count of n, and reports whether it did: a latch that counts already stays as it
-// is.
+// Set begins a count of n, and reports whether it did: it does not change a latch that already counts.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if n < 1 {
 		return false, l.argument("it is set to %d; it must be at least 1", n)
@@ -74,8 +73,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return ok, nil
 }
 
-// CountDown counts one, and returns what is left. At zero, or if the latch was never Set, it
-// does nothing.
+// CountDown counts one, and returns the remaining count. At zero, or if the latch was never Set, it does
+// nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.logFirstUse(l)
 	id, left := kit.ID(), int64(0)
@@ -94,7 +93,7 @@ func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 
 func (l *Latch) latchKeys() []string { return []string{l.name, kit.Key(l.name, "seen")} }
 
-// Count returns what is left to count.
+// Count returns the remaining count.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
 	v, err := l.c.Do(ctx, "GET", l.name)
 	if err != nil || v.IsNull() {

@@ -18,7 +18,7 @@ func TestAllGoOnWhenTheLatchIsAtZero(t *testing.T) {
 		fresh(t, b, b.Name("k"))
 		l, err := lock.NewLatch(b.Conn, b.Name("k"))
 		must(t, err)
-		must(t, l.Wait(ctx)) // nothing to count is zero
+		must(t, l.Wait(ctx)) // without a Set the count is zero
 		if ok, err := l.Set(ctx, 2); !ok || err != nil {
 			t.Fatal(ok, err)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Lease is held by one owner until Release, or until it is lost. One goroutine renews it in
-// the background.
+// Lease is a lease that one owner holds until Release, or until it is lost. One goroutine renews it in the
+// background.
 //
 // Unless Options.UntilRelease is set, the context that acquired the lease bounds its life: when
 // that context ends, Context and the renewals end, and the lease expires unless Release comes
@@ -35,8 +35,8 @@ func (l *Lease) Owner() string { return l.lease().Owner() }
 // some time later than that; Err looks at the clock.
 func (l *Lease) Context() context.Context { return l.lease().Context() }
 
-// Valid reports whether the lease is certain to be held at this moment, by the local monotonic clock, also just after a pause of
-// the process. It sends nothing: Renew asks the backend.
+// Valid reports whether the lease is certain to be held at this moment, by the local monotonic clock, even
+// just after a pause of the process. It sends nothing: Renew asks the backend.
 func (l *Lease) Valid() bool { return l.lease().Valid() }
 
 // Until returns the local time up to which the lease is certain to be held, if it is not renewed before; the zero Time if it is

@@ -85,7 +85,7 @@ func TestALeaseOutlivesDirectCalls(t *testing.T) {
 
 func TestTokensOfScriptsGrowWhenTheClockWasSetBack(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		if b.Native() { // LOCK.ACQUIRE has its own
+		if b.Native() { // LOCK.ACQUIRE has its own test
 			return
 		}
 		ctx := b.Context()
@@ -96,7 +96,7 @@ func TestTokensOfScriptsGrowWhenTheClockWasSetBack(t *testing.T) {
 		if now := time.UnixMicro(first.Token()); now.Year() < 2024 || now.Year() > 2200 {
 			t.Errorf("token %d is %v", first.Token(), now)
 		}
-		ahead := first.Token() + time.Hour.Microseconds() // as it was before
+		ahead := first.Token() + time.Hour.Microseconds() // the last token of an earlier clock
 		_, err = b.Do(ctx, "SET", "{"+l.Name()+"}:fence", strconv.FormatInt(ahead, 10), "PX", time.Hour.Milliseconds())
 		must(t, err)
 		for n := int64(1); n < 4; n++ {

@@ -8,7 +8,7 @@ import (
 )
 
 // A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock is one permit; a read-write lock has allPermits,
-// of which a reader takes one and a writer all. internal/holders is the same for ebb. The keys, each with a TTL:
+// of which a reader takes one and a writer all. internal/holders implements the same for ebb. The keys, each with a TTL:
 //
 //	name          zset: owner -> end of its lease, ms
 //	{name}:held   hash: owner -> "permits:token"; "" -> their sum
@@ -17,7 +17,7 @@ import (
 //	{name}:alive  zset: waiting owner -> the instant at which scripts remove it, ms
 //
 // The scripts grant permits to the first waiter in line only, so that no request overtakes a larger one. A message on the channel
-// {name}:wake names the waiter that is to poll. Each call removes expired leases and waiters, at most some hundreds, and so mostly
+// {name}:wake names the waiter that is to poll. Each call removes expired leases and waiters, at most some hundreds, so it mostly
 // costs O(log N).
 
 // allPermits is the number of permits that a writer takes.
@@ -121,7 +121,7 @@ wake(ARGV[3])
 return found
 `)
 
-// scriptLine uses these scripts.
+// scriptLine implements locking.Acquirer by these scripts.
 type scriptLine struct {
 	c        *conn.Conn
 	name     string

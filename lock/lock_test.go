@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// short is a lease that a test may wait for, and a busy machine can renew.
+// short is a lease that a test can wait for, and that a busy machine can still renew.
 const short = 300 * time.Millisecond
 
 func must(t testing.TB, err error) {
@@ -64,7 +64,7 @@ var exclusive = map[string]func(t testing.TB, c *ebb.Conn, name string, ttl time
 	},
 }
 
-// firstInt makes a lock of a semaphore.
+// firstInt makes a semaphore a lock.
 type firstInt struct{ *lock.Semaphore }
 
 func (o firstInt) TryAcquire(ctx context.Context) (*lock.Lease, error) {
@@ -245,11 +245,11 @@ func TestAReleaseMayBeRepeated(t *testing.T) {
 		must(t, first.Release(ctx))
 		second, err := l.TryAcquire(ctx)
 		must(t, err)
-		must(t, first.Release(ctx)) // does nothing to the second
+		must(t, first.Release(ctx)) // it does not affect the second lease
 		must(t, second.Renew(ctx))
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		must(t, second.Release(gone)) // as a deferred call at a shutdown
+		must(t, second.Release(gone)) // like a deferred call at a shutdown
 		third, err := l.TryAcquire(ctx)
 		must(t, err)
 		must(t, third.Release(ctx))
@@ -447,7 +447,7 @@ func TestTheContextEndsBeforeTheLeaseWhenTheBackendIsGone(t *testing.T) {
 		ctx := b.Context()
 		c := b.Open()
 		if b.Virtual() {
-			return // there the backend is part of the program
+			return // the backend is a part of the program there
 		}
 		lease, err := newLock(t, c, b.Name("k"), short).TryAcquire(ctx)
 		must(t, err)
@@ -510,8 +510,7 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 	})
 }
 
-// fresh deletes what the test has left behind when it ran before, on a server that
-// is still the same.
+// fresh deletes the keys that an earlier run of the test left on a server that still runs.
 func fresh(t testing.TB, b *backends.Backend, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

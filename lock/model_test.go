@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/lock"
 )
 
-// twin has the grants of one of the two ways, ebb's commands or scripts.
+// twin holds the grants of one implementation: ebb's commands, or the scripts.
 type twin struct {
 	rw   *lock.RW
 	sem  *lock.Semaphore
@@ -29,7 +29,7 @@ type twin struct {
 	last map[string]int64     // tokens
 }
 
-// take keeps a lease, and returns what the other implementation must return as well.
+// take keeps a lease, and returns the outcome, which must be the same with the other implementation.
 func (w *twin) take(t *rapid.T, of string, ask func(ctx context.Context) (*lock.Lease, error)) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	lease, err := ask(ctx)
@@ -123,9 +123,8 @@ func TestScriptsDoWhatTheCommandsDo(t *testing.T) {
 				"die": func(*rapid.T) {
 					one("die", func(w *twin, i int) string { w.die[i](); return "" })
 				},
-				// No pass ends within a millisecond of a renewal or the end of a lease, which
-				// are at multiples of 100 ms from the end of another: what is due at the same
-				// instant happens in any order.
+				// No pass ends within a millisecond of a renewal or of the end of a lease, which are at multiples of 100
+				// ms from the end of another: events of the same instant happen in any order.
 				"pass": func(t *rapid.T) {
 					time.Sleep(time.Duration(rapid.SampledFrom([]int{7, 107, 207, 307, 1007}).Draw(t, "ms")) * time.Millisecond)
 					synctest.Wait()
@@ -135,13 +134,13 @@ func TestScriptsDoWhatTheCommandsDo(t *testing.T) {
 	})
 }
 
-// lockCall is a request of a history: of a lease, or to give back the one of a token.
+// lockCall is one request of a history: for a lease, or for the release of the one with a token.
 type lockCall struct {
 	release bool
 	token   int64
 }
 
-// lockState is the holder's token, 0 without a holder, and the greatest so far.
+// lockState is the token of the holder (0: none) and the greatest token so far.
 type lockState struct{ held, last int64 }
 
 // lockModel is a lock with fencing tokens.

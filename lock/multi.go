@@ -95,15 +95,15 @@ type Leases struct {
 	ctx    context.Context // ends with the first of the leases that ends
 }
 
-// joinContext returns a context that ends with the leases so far and with one more lease. The context of a lease is a child of the
-// one that it was acquired with, unless that lease lives until it is released.
+// joinContext returns a context that ends with the leases so far and with one more lease. A lease's context
+// is a child of the context that acquired it, unless the lease lives until Release.
 func (l *Leases) joinContext(lease *Lease) context.Context {
 	if !lease.lease().Object().UntilRelease {
 		return joinedContext{lease.Context(), l.ctx, lease, func(error) {}}
 	}
 	before := l.ctx
 	if len(l.leases) == 0 {
-		before = context.WithoutCancel(before) // which bounds the acquisition alone
+		before = context.WithoutCancel(before) // it bounds the acquisition alone
 	}
 	ctx, end := context.WithCancelCause(before)
 	context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })
@@ -113,7 +113,7 @@ func (l *Leases) joinContext(lease *Lease) context.Context {
 // joinedContext is the context of several leases. Its Err looks at the clock for each of them.
 type joinedContext struct {
 	context.Context
-	before context.Context // of the leases before this one
+	before context.Context // the context of the earlier leases
 	lease  *Lease
 	end    context.CancelCauseFunc // ends the context, unless it is the lease's own
 }
@@ -122,7 +122,7 @@ func (c joinedContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	_ = c.before.Err() // ends this one with it
+	_ = c.before.Err() // if before has ended, this call ends c
 	if work := c.lease.Context(); work.Err() != nil {
 		c.end(context.Cause(work))
 	}
@@ -132,7 +132,7 @@ func (c joinedContext) Err() error {
 // Context returns a context that ends as soon as one of the leases does.
 func (l *Leases) Context() context.Context { return l.ctx }
 
-// Token returns the fencing token of the lock of that name; 0 if it is none of the locks.
+// Token returns the fencing token of the lock of that name; 0 if there is no such lock.
 func (l *Leases) Token(name string) int64 {
 	for _, lease := range l.leases {
 		if o := lease.lease().Object(); kit.Given(o.Conn, o.Name) == name {

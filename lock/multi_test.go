@@ -26,7 +26,7 @@ func TestSeveralLocksAreTakenTogetherOrNotAtAll(t *testing.T) {
 		if _, err := both.Acquire(ctx, 20*time.Millisecond); !errors.Is(err, lock.ErrTaken) {
 			t.Errorf("one of them is taken: %v", err)
 		}
-		a, err := l("a").TryAcquire(ctx) // nothing has stayed taken
+		a, err := l("a").TryAcquire(ctx) // no lock is still held
 		must(t, err)
 		must(t, a.Release(ctx))
 		must(t, held.Release(ctx))

@@ -36,8 +36,8 @@ type Options struct {
 	// the program forgets to release stays held while the process lives. Default: the context
 	// bounds the life of the lease.
 	UntilRelease bool
-	// Logger gets lost leases, backends that do not reply, and leases whose context ended before
-	// their Release. Default: no log.
+	// Logger receives lost leases, backends that do not reply, and leases whose context ended before their
+	// Release. Default: no log.
 	Logger *slog.Logger
 }
 
@@ -62,8 +62,8 @@ func (o *object) init(c *conn.Conn, label, name string, opts []Options) error {
 	return o.setup(c, label, name, given)
 }
 
-// setup completes and checks the options, and makes the names. label is the kind of the object as its errors have it: "lock: fair lock",
-// and "lock" for Lock.
+// setup checks the options, fills in defaults, and makes the names. label is the kind of the object in its
+// errors: "lock: fair lock", and "lock" for Lock.
 func (o *object) setup(c *conn.Conn, label, name string, opts Options) error {
 	o.c, o.name, o.opts = c, name, opts
 	o.core = locking.Object{Conn: c, Label: label, What: strings.TrimPrefix(label, "lock: "), Name: name,
@@ -116,8 +116,8 @@ func (o *object) acquire(ctx context.Context, acq locking.Acquirer, wait time.Du
 	return (*Lease)(l), err
 }
 
-// acquireDirect requests the lease by a direct call of the embedded engine. done is false if the call has done nothing; waits: a refusal
-// is nothing.
+// acquireDirect requests the lease by a direct call of the embedded engine. done is false if the call changed
+// nothing. waits says that the caller would wait: then a refusal counts as not done.
 func (o *object) acquireDirect(ctx context.Context, acq locking.Acquirer, waits bool) (_ *Lease, done bool) {
 	d, ok := acq.(locking.Direct)
 	if !ok || direct.Of(o.c) == nil {

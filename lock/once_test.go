@@ -58,7 +58,7 @@ func TestWorkIsDoneAtMostOncePerSpan(t *testing.T) {
 			t.Error(what, err)
 		}
 		inside := lock.Outcome(0)
-		what, err := o.Do(ctx, func(context.Context) (err error) { // after a failure another may try
+		what, err := o.Do(ctx, func(context.Context) (err error) { // after a failure another call may try
 			inside, err = once(time.Hour).Do(ctx, func(context.Context) error { return errors.New("twice") })
 			return err
 		})

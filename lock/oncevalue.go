@@ -23,17 +23,16 @@ type OnceValueOptions[T any] struct {
 	// Lease is the time for which other calls wait for a call whose program has died; while the
 	// program lives, its function may take longer. From 10 ms to an hour; 0: 30 s.
 	Lease time.Duration
-	// Logger gets leases that are lost. nil: no log.
+	// Logger receives leases that are lost. nil: no log.
 	Logger *slog.Logger
 }
 
 // OnceValue is work that is done once for each key, and whose result is kept for a span and
 // given to every later call with the key. One call at a time does the work, in all programs.
-//
-// It differs from Once where work does not succeed. Once is for work that must not begin twice:
-// a program that dies in it blocks the others until the span is over. OnceValue is for work whose
-// caller tries again: a function that fails or panics, or whose program dies, stores nothing, and
-// another call does the work. Its methods are safe for concurrent use.
+// OnceValue differs from Once when work does not succeed. Once is for work that must not begin twice: a
+// program that dies in it blocks the others until the span is over. OnceValue is for work whose caller tries
+// again: if a function fails or panics, or its program dies, nothing is stored, and another call does the
+// work. Its methods are safe for concurrent use.
 type OnceValue[T any] struct {
 	c    *conn.Conn
 	name string
@@ -69,9 +68,9 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 	return &OnceValue[T]{c: c, name: name, ttl: ttl, opts: opt}, nil
 }
 
-// Do returns the result of a key. If there is none, one call calls fn, and the others wait for its
-// result, or for their turn, until their contexts end, also during an outage of the backend. The Outcome
-// says whether this call did the work (Did) or got the kept result (Done).
+// Do returns the result of a key. If there is none, one call calls fn, and the others wait for its result, or
+// for their turn, until their contexts end, even during an outage of the backend. The Outcome says whether
+// this call did the work (Did) or got the kept result (Done).
 //
 // fn's context ends with ctx, and when the lease is lost. The lease is renewed until fn returns, even
 // when ctx has ended: a result that fn returns then is kept as well. With Did, Do returns what fn
@@ -111,7 +110,8 @@ func (o *OnceValue[T]) TryDo(ctx context.Context, key string, fn func(context.Co
 	})
 }
 
-// do gets the result or the turn from next, which it calls with 0, 1, ... until it has one of the two.
+// do gets the result or the right to do the work from next, which it calls with 0, 1, ... until it has one of
+// the two.
 func (o *OnceValue[T]) do(ctx context.Context, key string, fn func(context.Context) (T, error), next func(n int) (fresh.Entry, error)) (
 	v T, what Outcome, err error,
 ) {
@@ -144,24 +144,24 @@ func (o *OnceValue[T]) do(ctx context.Context, key string, fn func(context.Conte
 	}
 }
 
-// work is the work of one call, under a lease.
+// work is one call's work, under a lease.
 type work[T any] struct {
 	o     *OnceValue[T]
 	key   string
 	token string
 
-	mu   sync.Mutex      // guards what follows
+	mu   sync.Mutex      // guards sent
 	sent locking.Instant // when the lease, or its last renewal, was requested
 }
 
-// left returns for how long the lease is certain.
+// left returns the time for which the lease is still certain.
 func (t *work[T]) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.o.opts.Lease - locking.Margin(t.o.opts.Lease) - t.sent.Elapsed()
 }
 
-// renewed counts the lease from the request of a renewal on.
+// renewed counts the lease from the instant at which its renewal was requested.
 func (t *work[T]) renewed(sent locking.Instant) {
 	t.mu.Lock()
 	t.sent = sent
@@ -216,8 +216,8 @@ func (t *work[T]) do(ctx context.Context, fn func(context.Context) (T, error)) (
 	return v, nil
 }
 
-// call calls fn while a goroutine renews the lease. It returns the error of fn, with ErrLost if the lease was lost. store finds out
-// whether the lease still counts for a result.
+// call calls fn while a goroutine renews the lease. It returns the error of fn, with ErrLost if the lease was
+// lost. store later checks whether the lease still allows a result.
 func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error)) (T, error) {
 	workCtx, cancel := context.WithCancelCause(ctx)
 	renewCtx, done := context.WithCancel(context.WithoutCancel(ctx))
@@ -233,7 +233,7 @@ func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error))
 	return v, err
 }
 
-// renew renews the lease at each third of it while ctx lasts, and calls lost when it is over.
+// renew renews the lease at each third of its length while ctx lasts, and calls lost when the lease is over.
 func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 	lease := t.o.opts.Lease
 	expiry := time.AfterFunc(t.left(), func() { lost(t.lapsed()) })
@@ -274,8 +274,8 @@ func (t *work[T]) store(ctx context.Context, body string) (kept bool, err error)
 	return kept && err == nil, err
 }
 
-// State returns the kept result of a key with Done, Doing if a call does the work now, or 0. It
-// does no work.
+// State returns the kept result of a key with Done, Doing if a call does the work now, or 0. It does not do
+// the work.
 func (o *OnceValue[T]) State(ctx context.Context, key string) (v T, what Outcome, err error) {
 	e, err := o.backend().Look(ctx, o.key(key), 0, locking.MaxAttempts)
 	switch {
@@ -292,8 +292,8 @@ func (o *OnceValue[T]) State(ctx context.Context, key string) (v T, what Outcome
 	return v, 0, nil
 }
 
-// Delete removes the results of keys: the next Do of each does the work. A call that does the work
-// now keeps nothing, and returns ErrLost.
+// Delete removes the results of keys: the next Do of each key does the work. A call that is doing the work
+// keeps no result, and returns ErrLost.
 func (o *OnceValue[T]) Delete(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
@@ -318,12 +318,12 @@ func (o *OnceValue[T]) backend() fresh.Backend { return fresh.On(o.c, false) }
 // key returns the key of a result.
 func (o *OnceValue[T]) key(key string) string { return "{" + o.name + ":" + key + "}" }
 
-// resultFlag begins a result, so that no result is empty.
+// resultFlag is the first byte of each result, so that no result is empty.
 const resultFlag = "r"
 
 func (o *OnceValue[T]) decode(body string) (v T, err error) {
 	if len(body) == 0 || body[:1] != resultFlag {
-		return v, fmt.Errorf("%w: the key has no result of a OnceValue, but another program's value", conn.ErrValue)
+		return v, fmt.Errorf("%w: the key holds a value of another program; it must hold the result of a OnceValue", conn.ErrValue)
 	}
 	return o.opts.Codec.Decode([]byte(body[1:]))
 }

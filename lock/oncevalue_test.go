@@ -21,8 +21,8 @@ type receipt struct {
 	Amount int
 }
 
-// eachOnce runs a test on each kind of backend, and in virtual time also with scripts. open opens
-// the work as another program has it.
+// eachOnce runs a test on each kind of backend, and in virtual time with scripts too. open opens the work as
+// another program would.
 func eachOnce(t *testing.T, o lock.OnceValueOptions[receipt], test func(t *testing.T, b *backends.Backend, open func() *lock.OnceValue[receipt])) {
 	t.Helper()
 	run := func(b *backends.Backend, conn func() *ebb.Conn, t *testing.T) {
@@ -192,7 +192,7 @@ func TestWorkWhoseLeaseIsLostKeepsNothingAndSaysSo(t *testing.T) {
 		if v.ID != "lost" || what != lock.Did || !errors.Is(err, lock.ErrLost) {
 			t.Error(v, what, err)
 		}
-		// A function that returns the error of its context: the error says why that ended.
+		// A function that returns the error of its context: the cause says why the context ended.
 		_, what, err = x.Do(ctx, "b", func(inside context.Context) (receipt, error) {
 			must(t, y.Delete(ctx, "b"))
 			<-inside.Done()
@@ -245,7 +245,7 @@ func TestTheWorkOfAProgramThatDiedIsDoneAgainAfterItsLease(t *testing.T) {
 	eachOnce(t, lock.OnceValueOptions[receipt]{Lease: short}, func(t *testing.T, b *backends.Backend, open func() *lock.OnceValue[receipt]) {
 		ctx := b.Context()
 		var n atomic.Int64
-		// A connection that loses all that is sent through it is what a dead program looks like.
+		// A connection that loses every request stands for a program that died.
 		c, f := backends.Faulty(open2(b, t))
 		x, err := lock.NewOnceValue(c, b.Name("dead"), time.Hour, lock.OnceValueOptions[receipt]{Lease: short})
 		must(t, err)
@@ -255,7 +255,7 @@ func TestTheWorkOfAProgramThatDiedIsDoneAgainAfterItsLease(t *testing.T) {
 		_, what, err := x.Do(ctx, "a", func(inside context.Context) (receipt, error) {
 			f.LoseRequests(1 << 20)
 			wantReceipt(t, "r1", lock.Did)(y.Do(ctx, "a", pays(&n)))
-			<-inside.Done() // it can no longer prove its lease
+			<-inside.Done() // the call can no longer prove its lease
 			f.LoseRequests(0)
 			return receipt{"lost", 7}, nil
 		})

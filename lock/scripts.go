@@ -12,7 +12,7 @@ import (
 // A lock without a line, on servers without LOCK.*. Its keys:
 //
 //	name          the owner; expires with the lease
-//	{name}:fence  the last token, which is the holder's; expires a day later
+//	{name}:fence  the last token, the holder's if there is one; expires a day later
 //	{name}:wait   exists if a waiter wants a message on the channel {name}:wake
 //
 // A token is the server's time in microseconds, or the last token plus one if that is greater. So tokens grow, even if the counter
@@ -34,9 +34,10 @@ const (
 // fenceLife is the time, in ms, for which the last token is kept after the lease.
 const fenceLife = 24 * 60 * 60 * 1000
 
-// acquireScript returns the token. If the lock is taken, it returns minus the milliseconds that are left of the lease, or 0. A waiter
-// passes the third key, which the script sets then, and its time to live. The script joins the digits of the new token as texts,
-// because the conversion of a number costs as much as TIME.
+// acquireScript returns the token. If the lock is taken, it returns the remaining milliseconds of the lease
+// as a negative number, or 0. A waiter passes the third key, which the script then sets, and its time to
+// live. The script joins the digits of the new token as texts, because converting a number costs as much as
+// TIME.
 var acquireScript = conn.NewScript(`
 local call = redis.call
 if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -66,7 +67,7 @@ redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
 
-// releaseScript derives the name of the channel from KEYS[2], because it seldom needs it.
+// releaseScript derives the name of the channel from KEYS[2], because it rarely needs the name.
 var releaseScript = conn.NewScript(`
 local call = redis.call
 if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -74,16 +75,16 @@ if call('DEL', KEYS[1], KEYS[2]) == 2 then redis.pcall('PUBLISH', string.sub(KEY
 return 1
 `)
 
-// scriptLock uses these scripts.
+// scriptLock implements locking.Acquirer by these scripts.
 type scriptLock struct{ o *object }
 
 // keys are the names of the helper keys of an object, and of its channel.
 type keys struct{ fence, wait, held, line, alive, wake string }
 
-// keysOf makes all names with one allocation, because programs often make a lock for one lease.
+// keysOf makes all names in one allocation, because programs often make a lock for a single lease.
 func keysOf(name string) (k keys) {
 	open, end := "{", "}:"
-	if strings.Contains(name, "{") { // as kit.Key has it
+	if strings.Contains(name, "{") { // like kit.Key
 		open, end = "", ":"
 	}
 	rest := open + name + end + "fence" + open + name + end + "wait" + open + name + end + "held" +
@@ -128,5 +129,5 @@ func (s scriptLock) Abandon(ctx context.Context, owner string) error {
 
 func (scriptLock) Repeatable() bool { return true }
 
-// NoLine says that waiters are in no line.
+// NoLine says that waiters do not queue.
 func (scriptLock) NoLine() {}

@@ -11,17 +11,17 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Semaphore is a number of permits that are leased: the permits of a holder that died are given
-// back when the lease ends. On every backend waiting calls are served in FIFO order, also for
+// Semaphore has a number of permits, which calls take under leases: the permits of a holder that died are
+// returned when its lease ends. On every backend waiting calls get permits in FIFO order, even calls for
 // several permits.
 type Semaphore struct {
 	object
 	permits int64
 }
 
-// NewSemaphore returns the semaphore of that name with the given total number of permits. If
-// programs name different numbers, each call is checked against its own; permits that are taken
-// count for all. NewSemaphore sends nothing to the backend. Errors: ebb.ErrArgument.
+// NewSemaphore returns the semaphore of that name with the given total number of permits. If programs name
+// different numbers, each call is checked against its own number; permits count as taken for all of them.
+// NewSemaphore sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*Semaphore, error) {
 	s := &Semaphore{permits: permits}
 	if err := s.init(c, "lock: semaphore", name, opts); err != nil {
@@ -35,7 +35,7 @@ func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*S
 
 func (s *Semaphore) acquirer(n int64) (locking.Acquirer, error) {
 	if n < 1 || n > s.permits {
-		return nil, s.argument("the call wants %d permits; it may take from 1 to the %d that there are", n, s.permits)
+		return nil, s.argument("the call requests %d permits; it may request from 1 to %d", n, s.permits)
 	}
 	s.logFirstUse(s)
 	ttl := kit.Millis(s.opts.TTL)

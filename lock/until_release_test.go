@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/lock"
 )
 
-// helper acquires with a context of its own, as programs do that bound a wait.
+// helper acquires a lock with a context of its own, as programs do to bound a wait.
 func helper(ctx context.Context, l *lock.Lock) (*lock.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -28,7 +28,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	idempotent := httpidem.New(once, httpidem.Options{
-		Scope:    func(r *http.Request) string { return r.Header.Get("X-User") }, // whom the API has authenticated
+		Scope:    func(r *http.Request) string { return r.Header.Get("X-User") }, // the user that the API has authenticated
 		Required: true,
 	})
 	payments := 0

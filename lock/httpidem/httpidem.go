@@ -15,14 +15,14 @@
 //	        ─▶ a repetition              the kept response, with Idempotent-Replayed: true
 //	        ─▶ another request           422: another method, path, query or body
 //
-// Invariants: at most one handler runs for a key at a time, in all programs. A response is kept
-// before the client gets it, unless the handler flushes it or it is too large. What is kept belongs
-// to the scope of its caller.
+// Invariants: at most one handler runs for a key at a time, in all programs. A response is kept before the
+// client gets it, unless the handler flushes it or it is too large. A kept response belongs to the scope of
+// its caller.
 //
-// A handler that panics, whose response is not one to keep (5xx), or whose program dies, gives up
-// the turn: the next request with the key runs the handler again. lock.OnceValue says what the turn is.
+// A handler that panics, whose response is not one to keep (5xx), or whose program dies, gives up its right
+// to do the work: the next request with the key runs the handler again. See lock.OnceValue.
 //
-// Start reading at New, then exchange.run; response.go has what is kept.
+// Start reading at New, then exchange.run; response.go has the kept record.
 package httpidem
 
 import (
@@ -49,20 +49,20 @@ const (
 
 // Options configures the middleware. The zero value works for programs with one caller.
 type Options struct {
-	// Scope returns the caller of a request, such as the user that it is authenticated as. The same
-	// key of two callers is two keys. An API with several callers needs it: without it, a caller that
-	// sends the key and the request of another gets the other's response. The middleware stores a
-	// hash of the scope. A request from WithScope has its own instead. nil: all requests have one scope.
+	// Scope returns the caller of a request, for instance its authenticated user. The same key from two callers
+	// counts as two keys. An API with several callers needs Scope: without it, a caller that sends the key and
+	// the request of another caller gets that caller's response. The middleware stores a hash of the scope.
+	// WithScope overrides Scope for one request. nil: all requests have one scope.
 	Scope func(r *http.Request) string
-	// Methods are those whose requests are made repeatable. nil: POST and PATCH, because the others are
-	// repeatable by their definition.
+	// Methods are the methods whose requests the middleware makes repeatable. nil: POST and PATCH, because the
+	// others are repeatable by definition.
 	Methods []string
 	// Required refuses requests without a key, with 400.
 	Required bool
 	// MaxKey is the largest number of bytes of a key; a longer one is refused with 400. 0: 255.
 	MaxKey int
-	// MaxRequest is the largest number of bytes of a request's body; a larger one is refused with 413, or
-	// the handler gets an *http.MaxBytesError if the size shows only while it reads. 0: 10 MiB.
+	// MaxRequest is the largest number of bytes of a request's body. A larger one is refused with 413, or the
+	// handler gets an *http.MaxBytesError if the size is known only while it reads. 0: 10 MiB.
 	MaxRequest int64
 	// MaxResponse is the largest number of bytes of a response's body that is kept. A larger response is
 	// passed on, and a repetition of the request gets 409 without Retry-After: the handler does not run again.
@@ -70,28 +70,29 @@ type Options struct {
 	MaxResponse int
 	// Keep reports whether responses with a status are kept. nil: KeepFinal.
 	Keep func(status int) bool
-	// KeepCookies keeps Set-Cookie fields too. Without it, the first response has them and repetitions
-	// have not: a cookie may be a secret, and may be out of date.
+	// KeepCookies keeps Set-Cookie fields too. Without it, only the first response has them: a cookie may be a
+	// secret, and may be out of date.
 	KeepCookies bool
 	// Wait is the time for which a request waits while the first with its key runs. 0: 409 at once.
 	Wait time.Duration
 	// RetryAfter is the time of Retry-After in replies 409 and 503, in whole seconds; 0: 1 s.
 	RetryAfter time.Duration
-	// Timeout is the time within which the backend has to say whether the handler may run. 0: 3 s.
+	// Timeout is the time within which the backend must decide whether the handler may run. 0: 3 s.
 	Timeout time.Duration
-	// FailOpen runs the handler when the backend does not say whether it may, so that the request is
-	// not repeatable. Without it, such a request is refused with 503.
+	// FailOpen runs the handler when the backend does not decide in time; the request is then not repeatable.
+	// Without FailOpen, such a request is refused with 503.
 	FailOpen bool
-	// CancelWithClient ends the handler's context when the client disconnects, as without this middleware.
-	// By default the handler runs on, with the deadline that the request's context has: the client that
-	// has lost its connection repeats the request, and gets the response.
+	// CancelWithClient ends the handler's context when the client disconnects, as without this middleware. By
+	// default the handler runs on, until the deadline of the request's context: a client that lost its
+	// connection can repeat the request and get the response.
 	CancelWithClient bool
 	// Docs is the URL of a page that describes how the API uses keys. Refusals have it as the type of the
 	// problem, and in a Link field. "": none.
 	Docs string
 	// Refuse writes the reply to a request that is refused. nil: WriteProblem.
 	Refuse func(w http.ResponseWriter, r *http.Request, p Problem)
-	// Logger gets requests whose key could not be looked up, and responses that could not be kept. nil: no log.
+	// Logger receives requests whose key could not be looked up, and responses that could not be kept. nil: no
+	// log.
 	Logger *slog.Logger
 }
 
@@ -105,9 +106,9 @@ func KeepFinal(status int) bool {
 	return status < http.StatusInternalServerError
 }
 
-// New returns middleware that runs the next handler once for each key, and keeps its responses in once
-// for that one's span. The name of once belongs to the API: programs that serve the same
-// handlers share it. Two Options are a panic, as in httplimit.New, and so are negative ones.
+// New returns middleware that runs the next handler once for each key, and keeps its responses in once, for
+// the span of once. The name of once belongs to the API: programs that serve the same handlers share it. New
+// panics if it gets more than one Options, or an option is negative.
 func New(once *lock.OnceValue[Response], opts ...Options) func(http.Handler) http.Handler {
 	o, err := kit.Option(opts)
 	if err == nil {
@@ -119,7 +120,7 @@ func New(once *lock.OnceValue[Response], opts ...Options) func(http.Handler) htt
 	return func(next http.Handler) http.Handler { return &handler{once: once, opt: o, next: next} }
 }
 
-// handler is the middleware around a handler.
+// handler wraps the next handler.
 type handler struct {
 	once *lock.OnceValue[Response]
 	opt  Options
@@ -160,7 +161,7 @@ type exchange struct {
 	rec  *recorder
 
 	ran       bool // the handler has run
-	abandoned bool // it has written nothing, and its context had ended
+	abandoned bool // the handler has written nothing, and its context had ended
 }
 
 func newExchange(h *handler, w http.ResponseWriter, r *http.Request, key string) *exchange {
@@ -172,10 +173,10 @@ func newExchange(h *handler, w http.ResponseWriter, r *http.Request, key string)
 		rec: newRecorder(w, h.opt.MaxResponse)}
 }
 
-// errNotKept ends a turn whose response is not kept.
+// errNotKept ends an exchange whose response is not kept.
 var errNotKept = errors.New("the response is not one to keep")
 
-// errLate is the cause of a context whose request was not decided on in time.
+// errLate is the cause of a context that ended because the backend did not decide in time.
 var errLate = errors.New("no decision in time")
 
 // run serves the request.
@@ -208,8 +209,8 @@ func (x *exchange) run() {
 
 type do func(ctx context.Context, key string, fn func(context.Context) (Response, error)) (Response, lock.Outcome, error)
 
-// attempt asks for the kept response or the turn, within a time that ends where the handler begins. Its
-// error has errLate in its chain if that time was over.
+// attempt asks the backend for the kept response or for the right to run the handler, within a time that ends
+// when the handler begins. Its error has errLate in its chain if that time was over.
 func (x *exchange) attempt(within time.Duration, do do) (Response, lock.Outcome, error) {
 	parent := x.r.Context()
 	if !x.opt.CancelWithClient {
@@ -239,7 +240,7 @@ func (x *exchange) attempt(within time.Duration, do do) (Response, lock.Outcome,
 	return v, what, err
 }
 
-// handle runs the handler, and returns what is to be kept.
+// handle runs the handler and returns the response to keep.
 func (x *exchange) handle(ctx context.Context) (Response, error) {
 	x.ran = true
 	r := x.r.WithContext(context.WithValue(ctx, contextKey{}, x.key))
@@ -258,7 +259,7 @@ func (x *exchange) handle(ctx context.Context) (Response, error) {
 	return x.kept(), nil
 }
 
-// finish sends the response of the handler, which has run. err says what became of it in the backend.
+// finish sends the response of the handler, which has run. err is the error of storing it.
 func (x *exchange) finish(err error) {
 	if err != nil && !errors.Is(err, errNotKept) {
 		x.opt.Logger.Error("httpidem: a response was not kept", "status", x.rec.status, "error", err)
@@ -274,8 +275,8 @@ func (x *exchange) finish(err error) {
 // contextKey is the key of a request's key in its context.
 type contextKey struct{}
 
-// Key returns the idempotency key of a request in a handler, without quotes and scope: for a record in the
-// handler's own transaction, or for the next API. It is "" where the middleware does not apply.
+// Key returns the idempotency key of a request, without quotes and scope. A handler can store it in its own
+// transaction, or pass it to the next API. Key returns "" where the middleware does not apply.
 func Key(r *http.Request) string { return KeyFrom(r.Context()) }
 
 // KeyFrom is Key for the context of a handler: for frameworks whose handlers have no *http.Request.
@@ -287,8 +288,8 @@ func KeyFrom(ctx context.Context) string {
 // scopeContext is the key of a request's scope in its context.
 type scopeContext struct{}
 
-// WithScope returns the request with a scope, in place of the one that Options.Scope would return: for middleware
-// that runs before this one and knows the caller, in frameworks whose handlers keep it outside the request.
+// WithScope returns the request with a scope that overrides Options.Scope. It is for middleware that runs
+// before this one and knows the caller, in frameworks whose handlers keep the caller outside the request.
 func WithScope(r *http.Request, scope string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), scopeContext{}, scope))
 }

@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// site is a backend for the servers of a test. Their sockets need real time, also on mem.
+// site is a backend for the servers of a test. Their sockets need real time, even with mem://.
 type site struct {
 	t    *testing.T
 	open func() *ebb.Conn
@@ -53,7 +53,7 @@ func each(t *testing.T, test func(t *testing.T, s *site)) {
 	})
 }
 
-// onMem runs a test on mem only: what it tests is in the middleware alone.
+// onMem runs a test with mem:// only: the test concerns the middleware alone.
 func onMem(t *testing.T, test func(s *site)) {
 	t.Helper()
 	c, err := ebb.Open(t.Context(), "mem://")
@@ -87,7 +87,7 @@ func (s *site) once(c *ebb.Conn, o ...lock.OnceValueOptions[httpidem.Response]) 
 	return once
 }
 
-// serve starts a server, as another program has it.
+// serve starts a server that stands for another program.
 func (s *site) serve(o httpidem.Options, h http.HandlerFunc) *server {
 	s.t.Helper()
 	return s.serveOnce(s.once(s.open()), o, h)
@@ -156,7 +156,7 @@ func (s *server) post(key, body string, fields ...string) answer {
 	return a
 }
 
-// want checks a status, a body (of a problem: its title) and whether it was replayed.
+// want checks the status, the body (for a problem: its title), and whether the response was replayed.
 func (a answer) want(t *testing.T, status int, body string, replayed bool) {
 	t.Helper()
 	got := a.body
@@ -183,7 +183,7 @@ const (
 	gone     = "The response cannot be repeated"
 )
 
-// counter is a handler that says how often it ran.
+// counter is a handler that counts its runs.
 func counter(n *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -206,7 +206,7 @@ func TestARepetitionGetsTheResponseOfTheFirstRun(t *testing.T) {
 			fmt.Fprintf(w, "<html>run %d of %s", n.Add(1), httpidem.Key(r))
 		}
 		first := s.serve(httpidem.Options{}, pay)
-		second := s.start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // with middleware around ours
+		second := s.start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // another middleware wraps ours
 			w.Header().Set("X-Request-Id", "2")
 			httpidem.New(s.once(s.open()))(http.HandlerFunc(pay)).ServeHTTP(w, r)
 		}))
@@ -228,7 +228,7 @@ func TestARepetitionGetsTheResponseOfTheFirstRun(t *testing.T) {
 		if a := first.post("k-2", "amount=7"); a.Header.Get("X-Request-Id") != "" {
 			t.Error("a field of other middleware was kept:", a.Header)
 		}
-		for _, method := range []string{"GET", "PUT", "DELETE"} { // repeatable by themselves
+		for _, method := range []string{"GET", "PUT", "DELETE"} { // they are repeatable by definition
 			if a, err := first.send(method, "/pay", "k-1", ""); err != nil || a.replayed() {
 				t.Error(method, err, a.Header)
 			}
@@ -467,7 +467,7 @@ func TestAHandlerWhoseContextEndsInTheMiddleGivesUpTheTurn(t *testing.T) {
 			}
 			counter(&n)(w, r)
 		}))
-		srv := s.start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a middleware with a deadline around ours
+		srv := s.start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a middleware with a deadline wraps ours
 			within := time.Minute
 			if how.Load() != "" {
 				within = 20 * time.Millisecond
@@ -536,7 +536,7 @@ func TestAClientThatDisconnectsInTheMiddleGetsTheResponseLater(t *testing.T) {
 	})
 }
 
-// eventually waits for what other goroutines do at once.
+// eventually waits until other goroutines have done their work.
 func (s *site) eventually(ok func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -574,7 +574,7 @@ func TestWithoutTheBackendARequestIsRefusedOrRuns(t *testing.T) {
 		f.LoseRequests(0)
 		closed.post("k", "x").want(t, 200, "run 2", false)
 		closed.post("k", "x").want(t, 200, "run 2", true)
-		// What the handler has done is answered also if it cannot be kept.
+		// A finished handler's response is sent even if it cannot be kept.
 		closed.post("loses", "x").want(t, 200, "run 3", false)
 		if log := s.log.String(); !strings.Contains(log, "a response was not kept") {
 			t.Error(log)
@@ -696,7 +696,8 @@ func TestBadOptionsAreAPanic(t *testing.T) {
 	})
 }
 
-// Middleware before this one knows the caller: what it says counts, even if it is empty. Without it the option decides.
+// Middleware that runs before this one knows the caller: its scope counts, even an empty one. Without it, the
+// option decides.
 func TestTheScopeThatARequestHasReplacesThatOfTheOptions(t *testing.T) {
 	onMem(t, func(s *site) {
 		runs := 0

@@ -17,9 +17,9 @@ import (
 // headerName is the name of the field, as net/http spells it.
 const headerName = "Idempotency-Key"
 
-// keyOf returns the key of the fields of a request, "" if there are none, or what is wrong with them. The
-// draft wants a String of RFC 9651 without parameters, "8e03978e-..."; many clients send the same
-// without quotes, which is the same key.
+// keyOf returns the key in the fields of a request, "" if there are none, or the error of the key. The draft
+// requires a String of RFC 9651 without parameters, "8e03978e-..."; many clients send the same text without
+// quotes, which counts as the same key.
 func keyOf(fields []string, limit int) (key, wrong string) {
 	switch len(fields) {
 	case 0:
@@ -39,8 +39,8 @@ func keyOf(fields []string, limit int) (key, wrong string) {
 	return key, wrong
 }
 
-// unquote reads a String, or a key without quotes: visible ASCII without those characters that have a
-// meaning in a structured field.
+// unquote reads a String, or a key without quotes: visible ASCII except the characters that have a meaning in
+// a structured field.
 func unquote(s string) (key, wrong string) {
 	if !strings.HasPrefix(s, `"`) {
 		special := func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",;\`, c) }
@@ -70,9 +70,9 @@ func unquote(s string) (key, wrong string) {
 	return "", "The string has no closing quote."
 }
 
-// scoped returns the key of a OnceValue. The scope may be a secret, such as a token, and of any
-// length, so its hash stands for it; without a scope there is another mark, which no client can write as
-// the hash of a scope.
+// scoped returns the key for the OnceValue. The scope may be a secret, such as a token, and of any length, so
+// its hash stands for it. Without a scope another mark stands there, which no client can produce as the hash
+// of a scope.
 func scoped(scope, key string) string {
 	if scope == "" {
 		return "-:" + key
@@ -81,20 +81,20 @@ func scoped(scope, key string) string {
 	return hex.EncodeToString(sum[:16]) + ":" + key
 }
 
-// Problem is a refusal.
+// Problem describes a refusal.
 type Problem struct {
 	Status     int
 	Title      string
 	Detail     string
 	RetryAfter time.Duration // of Retry-After; 0: none
 	Docs       string        // Options.Docs
-	Err        error         // why the backend did not decide; nil for the client's faults
+	Err        error         // why the backend did not decide; nil for errors of the client
 }
 
 // complete checks the options and completes them.
 func (o *Options) complete(once *lock.OnceValue[Response]) error {
 	if once == nil {
-		return fmt.Errorf("%w: once is nil; it must be one that lock.NewOnceValue returned", conn.ErrArgument)
+		return fmt.Errorf("%w: once is nil; pass the result of lock.NewOnceValue", conn.ErrArgument)
 	}
 	if o.MaxKey < 0 || o.MaxRequest < 0 || o.MaxResponse < 0 || o.Wait < 0 || o.RetryAfter < 0 || o.Timeout < 0 {
 		return fmt.Errorf("%w: MaxKey is %d, MaxRequest %d, MaxResponse %d, Wait %v, RetryAfter %v and Timeout %v; each must be positive, or 0 for the default",

@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// recorder is the ResponseWriter of a handler. It holds the response back until end, so that it is kept before the
-// client has it. A flush, or a body that is too large, sends what there is; the rest passes through
-// it. As any ResponseWriter it serves one goroutine at a time.
+// recorder is the ResponseWriter of a handler. It holds the response back until end, so that the response is
+// kept before the client has it. A flush, or a body that is too large, sends the held part; the rest then
+// passes through. Like any ResponseWriter it serves one goroutine at a time.
 type recorder struct {
 	w      http.ResponseWriter
 	limit  int
 	before http.Header // the fields that were set before the handler ran
-	header http.Header // what the handler sees
-	fields http.Header // those of the response: header when the status was written
+	header http.Header // the fields that the handler sees
+	fields http.Header // the response's fields: a copy of header when the status was written
 
 	status   int // 0: none yet
 	written  int64
 	body     bytes.Buffer
-	sending  bool // the status and the body so far are sent; what follows is sent as it comes
+	sending  bool // the status and the held body are sent; further writes are sent at once
 	omitted  bool // the response cannot be repeated
-	taken    bool // the handler has the connection
+	taken    bool // the handler has hijacked the connection
 	exceeded bool // a Write exceeded the announced length: net/http takes no further one
 }
 
@@ -40,10 +40,10 @@ func newRecorder(w http.ResponseWriter, limit int) *recorder {
 	return &recorder{w: w, limit: limit, before: before, header: before.Clone()}
 }
 
-// began reports whether there is a response, or another use of the connection.
+// began reports whether the handler has begun a response or hijacked the connection.
 func (c *recorder) began() bool { return c.status != 0 || c.taken }
 
-// truncated reports whether the handler has written fewer bytes than it has announced: something ended it.
+// truncated reports whether the handler has written fewer bytes than it announced: something ended it.
 func (c *recorder) truncated() bool {
 	length, ok := c.announced()
 	return ok && hasBody(c.status) && c.written < length
@@ -112,8 +112,8 @@ func (c *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sniff sets the type of a body as net/http does at the first write, because a repetition writes the body
-// in one piece.
+// sniff sets the content type of a body as net/http does at the first write: a repetition writes the body in
+// one piece, which could give another type.
 func (c *recorder) sniff(p []byte) {
 	_, typed := c.fields["Content-Type"]
 	if !typed && c.body.Len() == 0 && len(p) > 0 && c.fields.Get("Content-Encoding") == "" && c.fields.Get("Transfer-Encoding") == "" {
@@ -121,14 +121,14 @@ func (c *recorder) sniff(p []byte) {
 	}
 }
 
-// copyHeader replaces the fields of the response proper.
+// copyHeader replaces the fields of the underlying response.
 func (c *recorder) copyHeader(from http.Header) {
 	to := c.w.Header()
 	clear(to)
 	maps.Copy(to, from)
 }
 
-// send sends what there is, and what follows as it comes.
+// send sends the held part of the response; further writes are then sent at once.
 func (c *recorder) send() {
 	if c.sending {
 		return
@@ -144,7 +144,8 @@ func (c *recorder) send() {
 // Flush implements http.Flusher.
 func (c *recorder) Flush() { _ = c.FlushError() }
 
-// FlushError flushes as http.ResponseController wants it. The client then has the response before it is kept.
+// FlushError is the flush that http.ResponseController calls. The client then has the response before it is
+// kept.
 func (c *recorder) FlushError() error {
 	if c.taken {
 		return http.ErrHijacked
@@ -165,7 +166,7 @@ func (c *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// Unwrap returns the ResponseWriter proper, for the deadlines of http.ResponseController.
+// Unwrap returns the underlying ResponseWriter, for the deadlines of http.ResponseController.
 func (c *recorder) Unwrap() http.ResponseWriter { return c.w }
 
 // end sends the response, if it has not been sent, and its trailers.

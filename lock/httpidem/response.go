@@ -27,12 +27,12 @@ type Response struct {
 	// Omitted says that there is no response to repeat: it was too large, or the handler took over the
 	// connection.
 	Omitted bool `json:"omitted,omitempty"`
-	// Request is the request that it answers.
+	// Request is the fingerprint of the request that was answered.
 	Request Fingerprint `json:"request"`
 }
 
-// Fingerprint tells a request from another. It has hashes (SHA-256), so that what is kept has no part
-// of the request.
+// Fingerprint distinguishes a request from others. It consists of hashes (SHA-256), so that the kept record
+// contains no part of the request.
 type Fingerprint struct {
 	Target []byte `json:"target"`         // of the method, the path and the query
 	Body   []byte `json:"body"`           // of the body's first Size bytes
@@ -40,17 +40,17 @@ type Fingerprint struct {
 	Part   bool   `json:"part,omitempty"` // the client sent more, or did not send the rest
 }
 
-// plain is a Response in JSON, which holds text alone.
+// plain is a Response without its text methods, for encoding/json.
 type plain Response
 
-// stored is the line of JSON of a Response.
+// stored is the JSON line of a Response.
 type stored struct {
 	plain
 	Raw map[string][][]byte `json:"raw,omitempty"` // the fields with a value that is not UTF-8
 }
 
-// MarshalText makes a line of JSON without the body, and the body as it is. So the body takes
-// no more space than it has bytes.
+// MarshalText makes a line of JSON without the body, followed by the unencoded body, which so takes no more
+// space than its length.
 func (v Response) MarshalText() ([]byte, error) {
 	s := stored{plain: plain(v)}
 	for name, values := range v.Header {
@@ -72,11 +72,11 @@ func (v Response) MarshalText() ([]byte, error) {
 	return append(append(head, '\n'), v.Body...), nil
 }
 
-// UnmarshalText reads what MarshalText has made.
+// UnmarshalText reads the output of MarshalText.
 func (v *Response) UnmarshalText(data []byte) error {
 	head, body, ok := bytes.Cut(data, []byte("\n"))
 	if !ok {
-		return fmt.Errorf("%w: the kept response has no line", conn.ErrValue)
+		return fmt.Errorf("%w: the kept response has no line of JSON", conn.ErrValue)
 	}
 	var s stored
 	if err := json.Unmarshal(head, &s); err != nil {
@@ -95,12 +95,12 @@ func (v *Response) UnmarshalText(data []byte) error {
 	return nil
 }
 
-// hashed is the body of a request, which is hashed as the handler reads it.
+// hashed is the body of a request; it hashes the bytes that the handler reads.
 type hashed struct {
 	body io.Reader // http.MaxBytesReader
 	sum  hash.Hash
 	n    int64
-	err  error // that ended it
+	err  error // the error that ended the body
 }
 
 func newHashed(w http.ResponseWriter, r *http.Request, limit int64) *hashed {
@@ -125,11 +125,12 @@ func (b *hashed) Read(p []byte) (int, error) {
 // Close implements io.Closer. The rest of the body is read later, and net/http closes it.
 func (b *hashed) Close() error { return nil }
 
-// broken reports whether the handler did not get the whole body, because the client or the connection
-// ended, or it was too large: then its response is not the one to this request.
+// broken reports whether the handler did not get the whole body, because the client or the connection ended
+// or the body was too large: the response then does not answer the whole request.
 func (b *hashed) broken() bool { return b.err != nil && !errors.Is(b.err, io.EOF) }
 
-// fingerprint reads what the handler has left of the body. The hash ends where the client did.
+// fingerprint reads the rest of the body that the handler left. If the client sent only a part, the hash
+// covers that part.
 func (x *exchange) fingerprint() Fingerprint {
 	_, err := io.Copy(io.Discard, x.body)
 	return Fingerprint{Target: target(x.r), Body: x.body.sum.Sum(nil), Size: x.body.n, Part: err != nil}
@@ -140,7 +141,7 @@ func target(r *http.Request) []byte {
 	return sum[:]
 }
 
-// same reports whether the request is the one of a fingerprint. It reads the body as far as that takes.
+// same reports whether the request has the fingerprint f. It reads only as much of the body as that needs.
 func (x *exchange) same(f Fingerprint) (bool, error) {
 	if !bytes.Equal(f.Target, target(x.r)) {
 		return false, nil
@@ -157,7 +158,7 @@ func (x *exchange) same(f Fingerprint) (bool, error) {
 	return err == nil && x.body.n == f.Size && bytes.Equal(x.body.sum.Sum(nil), f.Body), err
 }
 
-// kept returns what is kept of the response.
+// kept returns the record of the response.
 func (x *exchange) kept() Response {
 	v := Response{Status: x.rec.status, Omitted: x.rec.omitted, Request: x.fingerprint()}
 	if !v.Omitted {
@@ -166,7 +167,7 @@ func (x *exchange) kept() Response {
 	return v
 }
 
-// replay answers a request whose key has a kept response.
+// replay answers a request from the kept response of its key.
 func (x *exchange) replay(v Response) {
 	same, err := x.same(v.Request)
 	var tooLarge *http.MaxBytesError
@@ -231,12 +232,12 @@ func WriteProblem(w http.ResponseWriter, _ *http.Request, p Problem) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// notKept are fields that belong to one connection or one moment, and not to the response.
+// notKept are the fields that belong to one connection or one moment, and not to the response.
 var notKept = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Date", "Content-Length"}
 
-// keepable returns the fields of a response that a repetition gets too: those that the handler has set, by
-// comparison with before.
+// keepable returns the fields of a response that a repetition gets too: the fields that the handler has set,
+// in comparison with before.
 func keepable(h, before http.Header, cookies bool) http.Header {
 	drop := slices.Clone(notKept)
 	if !cookies {
