@@ -21,10 +21,10 @@ func (l *Limiter) Request(key string) Request { return Request{l, key, 1} }
 // RequestN returns a Request of n, for AllowAll. It takes nothing.
 func (l *Limiter) RequestN(key string, n int64) Request { return Request{l, key, n} }
 
-// AllowAll takes from all of several limiters of one Conn, or from none, in one step: for
-// instance from a limit for each minute and one for each day. It reports whether it took, and
-// returns the result of each limiter: after the call if all allow it, else what each limiter
-// would reply alone.
+// AllowAll takes from all of several limiters of one Conn, or from none, in one step: for instance from a
+// limit for each minute and one for each day. It reports whether it took, and returns the result of each
+// limiter: if all allow the request, the state after the call; otherwise the reply that each limiter alone
+// would give.
 //
 // In a cluster all keys must be in one slot: give them the same hash tag, such as "{ann}".
 // While the backend does not reply, each limiter's Down decides. Errors: those of AllowN.
@@ -70,7 +70,7 @@ func newMultiTake(takes []Request) (*multiTake, error) {
 	for _, x := range takes {
 		l := x.Limiter
 		if l == nil || l.c != takes[0].Limiter.c {
-			return nil, fmt.Errorf("limit: AllowAll: %w: the limiters have several Conns; they must share one", conn.ErrArgument)
+			return nil, fmt.Errorf("limit: AllowAll: %w: the limiters have different Conns; they must share one", conn.ErrArgument)
 		}
 		p := l.plan.Load()
 		if err := l.check(p, "take all from", x.Key, x.N, modeTake); err != nil {
@@ -170,8 +170,8 @@ func (t *multiTake) decideLocally(cause error) (ok bool, results []Result, err e
 	return ok, results, nil
 }
 
-// nativeAll takes from all of several limiters of ebb or from none: ARGV for each key the number of arguments of its RL.TAKE, and
-// these.
+// nativeAll takes from all of several limiters of ebb or from none. ARGV has, for each key, the number of
+// arguments of its RL.TAKE, and then these arguments.
 var nativeAll = conn.NewScript(`
 local at, calls, ok, reply = 1, {}, 1, {}
 for i, key in ipairs(KEYS) do

@@ -115,10 +115,9 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 	return nil, fmt.Errorf("limit: concurrency %q: acquire %q: %w", q.name, key, err)
 }
 
-// Delete removes what the backend stores for the given keys; without keys, for the key "". The
-// holder of a slot of such a key gets ErrLost at its next renewal, and waiting callers queue
-// again. The data of other keys expires with the leases. Delete costs one round trip for each
-// key.
+// Delete removes the data of the given keys at the backend; without keys, of the key "". The holder of a slot
+// of such a key gets ErrLost at its next renewal, and waiting callers queue again. The data of other keys
+// expires with the leases. Delete costs one round trip for each key.
 func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}
@@ -185,8 +184,8 @@ func (s *Slot) waitNative(ctx context.Context, args []any) (v conn.Value, err er
 	}
 }
 
-// acquireByScript polls by the script: after each wake-up, when a lease ends if the owner is the first in line, and at least every
-// refresh.
+// acquireByScript polls by the script: after each wake-up, at the end of a lease if the owner is the first in
+// line, and at least every refresh.
 func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	turn := ""
 	var d *wake.Dispatcher
@@ -250,8 +249,8 @@ func (s *Slot) keys() []string {
 	return []string{s.key, kit.Key(s.key, "fence"), kit.Key(s.key, "line"), kit.Key(s.key, leasesKey)}
 }
 
-// The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of "owner" by the end of its lease in us; the last
-// fencing token; the line, and the lease of each waiter in it, as at luaLine.
+// The scripts, for servers without SEM.ACQUIRE. KEYS: the slots, a sorted set of owners by the end of their
+// leases in us; the last fencing token; the line; and the lease of each waiter in the line, as at luaLine.
 
 // luaWake publishes the owner that is the first in line. It uses pcall, so that a user without rights to channels gets no error: the
 // waiter polls in any case.
@@ -262,9 +261,9 @@ local function wake(channel)
 end
 `
 
-// slotScript acquires a slot: ARGV owner, slots, lease in us, its turn in the line or "", its lease in the line, whether it waits,
-// the channel. The reply is {1, token, 0} or {0, turn, us to wait}: for the first in line the time until a lease ends, for others
-// their lease in the line.
+// slotScript acquires a slot. ARGV: owner, slots, lease in us, the owner's turn in the line or "", its lease
+// in the line, whether it waits, the channel. The reply is {1, token, 0} or {0, turn, us to wait}: the first
+// in line waits until a lease ends, others for the length of their lease in the line.
 var slotScript = conn.NewScript(luaNow + luaLine + luaWake + `
 local me, slots, lease, turn = ARGV[1], num(2), num(3), ARGV[4]
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. int(now))
@@ -293,7 +292,7 @@ local ends = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 return {0, turn, ends and max(0, tonumber(ends) - now) + 1 or 1}
 `)
 
-// slotRenew renews a slot: ARGV owner, lease in us. The reply is 1, or 0 if the slot is lost.
+// slotRenew renews a slot. ARGV: owner, lease in us. The reply is 1, or 0 if the slot is lost.
 var slotRenew = conn.NewScript(luaNow + `
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not ends or tonumber(ends) < now then return 0 end
@@ -303,7 +302,8 @@ redis.call('PEXPIRE', KEYS[2], int(ceil(num(2) / 1000) + 86400000), 'GT')
 return 1
 `)
 
-// slotRelease releases a slot and leaves the line: ARGV owner, the channel. The reply is 1, or 0 if the slot was lost.
+// slotRelease releases a slot and leaves the line. ARGV: owner, the channel. The reply is 1, or 0 if the slot
+// was lost.
 var slotRelease = conn.NewScript(luaNow + luaLine + luaWake + `
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('HDEL', KEYS[4], ARGV[1])

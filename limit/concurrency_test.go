@@ -214,8 +214,8 @@ func TestWaitersForSlotsShareASubscription(t *testing.T) {
 			}
 			all.Wait()
 		})
-		// Each is called in turn, by name: no caller waits for a refresh, and only one request
-		// is in vain.
+		// Each caller is woken by name when it is next: no caller waits for a refresh, and only one request is in
+		// vain.
 		if took > 100*time.Millisecond || asked.Load() > 2*6+6 {
 			t.Errorf("%v, %d questions", took, asked.Load())
 		}
@@ -238,7 +238,7 @@ func TestTwoSlotsThatAreFreedAtOnceAreBothGiven(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
 		ctx := t.Context()
 		q := mustSlots(t, c, "resize", 2, true, 3*time.Second)
-		for range 2 { // whose holders die
+		for range 2 { // their holders die
 			s, err := q.Acquire(ctx, "")
 			if err != nil {
 				t.Fatal(err)
@@ -283,7 +283,7 @@ func TestSlotsAreRenewedAndTheDeadLoseThem(t *testing.T) {
 		if _, err := q.TryAcquire(t.Context(), ""); !errors.Is(err, ErrTaken) || s.Context().Err() != nil {
 			t.Error("the slot was not renewed:", err, s.Context().Err())
 		}
-		// One that dies: nothing renews it.
+		// A holder that dies: nothing renews its slot.
 		s.expiry.Stop()
 		s.cancel(context.Canceled)
 		<-s.done
@@ -323,7 +323,7 @@ func TestASlotIsLostWhenItsLeaseCannotBeProven(t *testing.T) {
 			}
 			b.Start()
 			b.Clock.Advance(5 * time.Second)
-			_, _ = c.Do(t.Context(), "DEL", "resize") // a connection that was cut is found out
+			_, _ = c.Do(t.Context(), "DEL", "resize") // the client notices that its connection was cut
 		}
 	})
 }
@@ -400,7 +400,7 @@ func TestSlotTokensGrowAndTheKeysLastAsLongAsTheirLeases(t *testing.T) {
 		if n := ttl("resize"); n < hour-1000 {
 			t.Errorf("the slots live for %d ms", n)
 		}
-		b.Clock.Advance(21 * time.Minute) // the long one is renewed
+		b.Clock.Advance(21 * time.Minute) // the slot is renewed
 		if n := ttl(kit.Key("resize", "fence")); n < day+hour-120_000 {
 			t.Errorf("the fence lives for %d ms after a renewal", n)
 		}
@@ -412,8 +412,8 @@ func TestSlotTokensGrowAndTheKeysLastAsLongAsTheirLeases(t *testing.T) {
 	})
 }
 
-// deaf is a backend that hangs while silent is set, whose client library hears of no
-// cancellation, but keeps deadlines.
+// deaf is a backend that hangs while silent is set; its client library does not react to cancellation, but
+// observes deadlines.
 type deaf struct {
 	conn.Driver // nil: the rest is not called
 	c           *ebb.Conn

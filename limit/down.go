@@ -28,8 +28,8 @@ const (
 )
 
 var (
-	// FailOpen allows every request while the backend does not reply. Use it for limits that are a
-	// courtesy.
+	// FailOpen allows every request while the backend does not reply. Use it for limits that may be exceeded
+	// without harm.
 	FailOpen = Down{mode: downOpen}
 	// FailClosed denies every request while the backend does not reply, and returns an error. Use
 	// it for limits that protect money or the law.
@@ -109,8 +109,9 @@ func (l *Limiter) classify(ctx context.Context, err error) error {
 // a deadline some ms early.
 const deadlineSlack = 10 * time.Millisecond
 
-// outage returns why the backend is unavailable. It returns nil if err does not show that: the backend replied, or the caller's
-// context ended first. The end of Options.Timeout is not the end of the caller's context.
+// outage returns the reason why the backend is unavailable. It returns nil if err does not show that: the
+// backend replied, or the caller's context ended first. The end of Options.Timeout is not the end of the
+// caller's context.
 func outage(ctx context.Context, err error, timeout time.Duration) error {
 	slow := errors.Is(err, context.DeadlineExceeded)
 	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= deadlineSlack || errors.Is(err, conn.ErrClosed) {
@@ -145,7 +146,7 @@ func (l *Limiter) policy() string {
 	return "nothing is allowed"
 }
 
-// decideLocally applies the Down policy. cause is why the backend is unavailable.
+// decideLocally applies the Down policy. cause is the reason why the backend is unavailable.
 func (l *Limiter) decideLocally(p *plan, bucket, key string, n int64, m mode, cause error) (Result, error) {
 	switch l.down.mode {
 	case downOpen:
@@ -175,7 +176,7 @@ const (
 type breaker struct {
 	state atomic.Int32 // written under mu
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	maxPause time.Duration
 	failures int
 	probeAt  time.Duration // by the clock
@@ -188,7 +189,8 @@ func (c *breaker) start(maxPause time.Duration) { c.maxPause, c.clock = maxPause
 // isClosed costs one atomic load.
 func (c *breaker) isClosed() bool { return c.state.Load() == closed }
 
-// allow reports whether the caller is to send a request to the backend. The caller then calls succeeded, failed or inconclusive.
+// allow reports whether the caller may send a request to the backend. The caller then calls succeeded, failed
+// or inconclusive.
 func (c *breaker) allow() bool {
 	if c.isClosed() {
 		return true
@@ -205,7 +207,7 @@ func (c *breaker) allow() bool {
 	return true
 }
 
-// succeeded closes the breaker, and reports whether it was not.
+// succeeded closes the breaker, and reports whether it was open before.
 func (c *breaker) succeeded() bool {
 	if c.isClosed() {
 		return false

@@ -89,7 +89,7 @@ func TestWithoutABackendDownDecides(t *testing.T) {
 
 		b.Start()
 		b.Clock.Advance(probe)
-		for i := range l { // a Conn that had guessed refuses the first calls
+		for i := range l { // a Conn that guesses the capabilities refuses the first calls
 			_, _ = l[i].Allow(ctx, "bob")
 		}
 		b.Clock.Advance(probe)
@@ -113,14 +113,14 @@ func TestABackendThatIsAwayIsAskedNowAndThen(t *testing.T) {
 		if _, err := l.Allow(t.Context(), "ann"); err != nil {
 			t.Fatal(err)
 		}
-		asked := 0 // with what the connection tries by itself
+		asked := 0 // includes the connection's own attempts
 		b.Intercept(func(cmd []string) error {
 			if cmd[0] == "RL.TAKE" {
 				asked++
 			}
 			return ebb.ReplyError("LOADING come back later")
 		})
-		for range 60_000 { // a minute of one in a millisecond
+		for range 60_000 { // one request per millisecond, for a minute
 			if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
 				t.Fatal(r, err)
 			}
@@ -157,7 +157,7 @@ func TestASlowBackendIsBoundedByTheTimeout(t *testing.T) {
 				t.Errorf("decision %d took %v", i, took)
 			}
 		}
-		// A caller in more of a hurry gets his own error, and says nothing about the backend.
+		// A caller with a shorter deadline gets its own error, which says nothing about the backend.
 		b.Clock.Advance(probe)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -165,7 +165,7 @@ func TestASlowBackendIsBoundedByTheTimeout(t *testing.T) {
 			t.Error(err)
 		}
 		b.SetLatency(0)
-		b.Stop() // ends what is still waiting
+		b.Stop() // ends the calls that still wait
 		b.Start()
 		b.Clock.Advance(2 * probe)
 		if r, err := l.Allow(t.Context(), "bob"); r.Local || err != nil {
@@ -212,7 +212,7 @@ func TestTheTimeoutIsNotTheCallersDeadline(t *testing.T) {
 						b.SetLatency(0)
 						b.Intercept(nil)
 						if what == "silent" {
-							b.Stop() // ends what is still waiting
+							b.Stop() // ends the calls that still wait
 							b.Start()
 						}
 						b.Clock.Advance(2 * probe)
@@ -289,12 +289,12 @@ func TestAWaiterHearsThatItsBackendIsGone(t *testing.T) {
 				t.Error(err)
 			}
 			b.Start()
-			_, _ = c.Do(t.Context(), "PING") // a connection that was cut is found out
+			_, _ = c.Do(t.Context(), "PING") // the client notices that its connection was cut
 		}
 	})
 }
 
-// A server that was killed and started again has no scripts, and its data.
+// A server that was killed and started again has its data, but no scripts.
 func TestALimitHoldsOverARestart(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
@@ -320,7 +320,7 @@ func TestALimitHoldsOverARestart(t *testing.T) {
 	})
 }
 
-// Clients whose clocks differ by hours share one limit: nothing of them is ever sent.
+// Clients whose clocks differ by hours share one limit: they send no instants.
 func TestTheClientsClockDoesNotCount(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		for _, a := range all {
@@ -361,7 +361,7 @@ func TestWhatTheProcessAllowsByItselfCanBeGivenBack(t *testing.T) {
 				t.Fatal(r[i], err)
 			}
 		}
-		for _, i := range []int{1, 2} { // upon the first of these another was built
+		for _, i := range []int{1, 2} { // another request was built upon the first of these
 			if err := r[i].Cancel(ctx); err != nil {
 				t.Error(err)
 			}

@@ -11,9 +11,8 @@ var (
 	// ErrTooMuch is in the chain of errors about a request for more than a full bucket allows at
 	// once. No wait makes such a request possible.
 	ErrTooMuch = errors.New("more than can ever be allowed at once")
-	// ErrLate is in the chain of errors about a request whose turn comes later than the caller can
-	// wait. If the deadline of a context is too early, context.DeadlineExceeded is in the chain
-	// too.
+	// ErrLate is in the chain of errors about a request that becomes possible later than the caller can wait. If
+	// the deadline of a context is too early, context.DeadlineExceeded is in the chain too.
 	ErrLate = errors.New("the wait would be too long")
 	// ErrTaken is the error of TryAcquire if all slots are taken.
 	ErrTaken = errors.New("all slots are taken")

@@ -11,8 +11,9 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// The arguments of the fast scripts, and the Results of their short replies. The numbers are those of the whole scripts: an instant
-// or a span is whole us and a rest in 1/den us. Only the times of a Result are rounded.
+// The arguments of the fast scripts, and the Results of their short replies. The numbers are those of the
+// whole scripts: an instant or a span is a number of whole us and a rest in 1/den us. Only the times of a
+// Result are rounded.
 
 // cost returns the time that n requests cost: n x per/den us, and the rest.
 func (p *plan) cost(n int64) (us, rest int64) {
@@ -80,7 +81,8 @@ func (p *plan) fastResult(n int64, v conn.Value) (Result, error) {
 	return p.gcraResult(n, first, second), nil
 }
 
-// fixedResult returns the Result of fastFixed: used counts the requests of the window with these n, and the window ends in ends.
+// fixedResult returns the Result of fastFixed: used counts the requests of the window including these n, and
+// the window ends at ends.
 func (p *plan) fixedResult(n, used int64, ends time.Duration) Result {
 	if used > p.burst {
 		return Result{Limit: p.burst, Remaining: max(0, p.burst-(used-n)), RetryAfter: ends, ResetAfter: ends}

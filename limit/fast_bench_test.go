@@ -55,7 +55,8 @@ func (s *scriptServer) cpu() (us float64) {
 	return us
 }
 
-// What the short scripts save of a server's CPU, beside the whole ones that they stand for.
+// BenchmarkScripts compares the server's CPU time of the short scripts with that of the whole scripts that
+// they stand for.
 func BenchmarkScripts(b *testing.B) {
 	addr := realserver.Start(b, realserver.Redis7)
 	nc, err := net.Dial("tcp", addr)

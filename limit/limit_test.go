@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// calm is for tests in which a slow machine is not a dead backend.
+// calm is a timeout for tests in which a slow machine must not look like a dead backend.
 const calm = 15 * time.Second
 
 func newLimiter(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Options) *Limiter {
@@ -34,12 +34,12 @@ func newLimiter(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Optio
 	return l
 }
 
-// eachPath runs a test on each backend, and on the embedded engine by scripts too.
+// eachPath runs a test on each backend, and on the embedded engine a second time with scripts.
 func eachPath(t *testing.T, test func(t *testing.T, b *backends.Backend, scripts bool)) {
 	eachPathExcept(t, nil, test)
 }
 
-// eachPathExcept does the same on all kinds of backend except some.
+// eachPathExcept runs a test as eachPath does, without some kinds of backend.
 func eachPathExcept(t *testing.T, kinds []string, test func(t *testing.T, b *backends.Backend, scripts bool)) {
 	backends.Except(t, kinds, func(t *testing.T, b *backends.Backend) { test(t, b, false) })
 	t.Run("scripts", func(t *testing.T) {
@@ -53,8 +53,8 @@ func eachPathExcept(t *testing.T, kinds []string, test func(t *testing.T, b *bac
 
 var all = []Algorithm{GCRA, SlidingWindow, SlidingLog, FixedWindow}
 
-// seldom is n in a time in which no window ends while a test runs: those of an hour
-// end on the hour, also in the middle of one.
+// seldom allows n in a period so long that no window ends while a test runs: a window of an hour ends on the
+// hour, which may be in the middle of a test.
 func seldom(n int64) Rate { return Per(n, 90*24*time.Hour) }
 
 func TestALimitIsAllowedAndNoMore(t *testing.T) {
@@ -308,7 +308,7 @@ func TestAForeignCounterIsNoLimiter(t *testing.T) {
 	})
 }
 
-// A sorted set of another program whose member "#" is not a sum.
+// A sorted set of another program, whose member "#" is not a sum.
 func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, score := range []string{"inf", "-inf", "5", "-9007199254740993", "-1e300"} {

@@ -29,7 +29,7 @@ type Options struct {
 const (
 	// timeout is longer than a failover of the network, and shorter than the time that most callers can wait.
 	timeout = time.Second
-	// probe is the longest time for which Down still decides after the backend has come back.
+	// probe is the longest time for which Down still decides after the backend is available again.
 	probe = time.Second
 )
 
@@ -39,7 +39,7 @@ type Limiter struct {
 	c            *conn.Conn
 	name         string
 	client       string // with PerClient ":" and the client's name, else ""
-	directPrefix string // name and client, if they are the beginning of all keys as they are; else ""
+	directPrefix string // name and client, if all keys begin with them unchanged; else ""
 	opt          Options
 	down         Down
 	plan         atomic.Pointer[plan]
@@ -47,14 +47,14 @@ type Limiter struct {
 	local        local
 	logged       sync.Once
 
-	scriptsOnly bool // for tests: it uses scripts even where ebb's commands are
+	scriptsOnly bool // for tests: use scripts even where ebb's commands are available
 }
 
 // Result is the reply of a limiter to one request.
 type Result struct {
 	Allowed    bool
-	Limit      int64         // the most that a full bucket allows at once
-	Remaining  int64         // what the limit allows now, after this request
+	Limit      int64         // the most requests that a full bucket allows at once
+	Remaining  int64         // the number of requests that the limit allows now, after this one
 	Taken      int64         // the number of requests that this call took
 	RetryAfter time.Duration // the time until the same request is allowed if no other call takes; 0: it was allowed
 	ResetAfter time.Duration // the time until the bucket is full
@@ -101,9 +101,8 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 	return l, nil
 }
 
-// SetRate changes the rate of this limiter from its next call on, and with GCRA the burst (0:
-// the rate's N). It does not change the limiters of other processes. What was taken before
-// still counts. Errors: ebb.ErrArgument.
+// SetRate changes the rate of this limiter from its next call on, and with GCRA the burst (0: the rate's N).
+// It does not change the limiters of other processes. Earlier requests still count. Errors: ebb.ErrArgument.
 func (l *Limiter) SetRate(rate Rate, burst int64) error {
 	p, err := newPlan(rate, l.opt.Algorithm, burst)
 	if err == nil {
@@ -186,10 +185,9 @@ func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Delete removes what the backend stores for the given keys: buckets, which count as full
-// afterwards, reservations, and the queues of waiting calls, which queue again. Without keys it
-// removes the data of the key "". The buckets of other keys expire when they are full. Delete
-// costs one round trip for each key.
+// Delete removes the data of the given keys at the backend: buckets, which count as full afterwards,
+// reservations, and the queues of waiting calls, which queue again. Without keys it removes the data of the
+// key "". The buckets of other keys expire when they are full. Delete costs one round trip for each key.
 func (l *Limiter) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}
@@ -226,8 +224,8 @@ func (l *Limiter) bucket(key string) string {
 	return escapeBraces(b)
 }
 
-// escapeBraces returns a key whose helper keys are in its slot: it replaces braces that are not a hash tag. A key may be the input
-// of any user.
+// escapeBraces returns a key whose helper keys are in the same slot: it replaces braces that are not a hash
+// tag. A key may be the input of any user.
 func escapeBraces(key string) string {
 	if kit.Tagged(key) || !strings.ContainsAny(key, "{}") {
 		return key
@@ -237,7 +235,8 @@ func escapeBraces(key string) string {
 
 var braceEscapes = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
 
-// leasesKey is the suffix of the hash with the leases of the waiting calls. Programs of all versions share the hash, so the text stays.
+// leasesKey is the suffix of the hash with the leases of the waiting calls. The text must stay, because
+// programs of all versions share the hash.
 const leasesKey = "heard"
 
 // keys returns the KEYS of the scripts of a bucket.
@@ -249,7 +248,7 @@ func keys(bucket string) []string {
 func (l *Limiter) check(p *plan, doing, key string, n int64, m mode) error {
 	switch {
 	case n < 1:
-		return l.failed(doing, key, argument("the call wants to take %d; it must take at least 1", n))
+		return l.failed(doing, key, argument("the call takes %d requests; it must take at least 1", n))
 	case n > p.burst && m == modeTake:
 		return l.failed(doing, key, fmt.Errorf("%w: %d, of at most %d (%v)", ErrTooMuch, n, p.burst, p))
 	}
@@ -261,7 +260,7 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 	if err := l.check(p, "take from", key, n, m); err != nil {
 		return Result{}, err
 	}
-	if err := ctx.Err(); err != nil { // Down would not look at it
+	if err := ctx.Err(); err != nil { // a decision by Down would ignore it
 		return Result{}, l.failed("take from", key, err)
 	}
 	if m == modeMost {
@@ -284,7 +283,7 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 	return r, nil
 }
 
-// takeDirect takes by a direct call of the embedded engine. ok is false if it has done nothing.
+// takeDirect takes by a direct call of the embedded engine. ok is false if the call has changed nothing.
 func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok bool) {
 	d := direct.Of(l.c)
 	if d == nil || m == modeMost || l.scriptsOnly || l.directPrefix == "" || !l.breaker.isClosed() || strings.ContainsAny(key, "{}") {
@@ -300,7 +299,7 @@ func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok
 	return r.took(n, m), true
 }
 
-// took returns the Result of a request for n whose reply has no number.
+// took returns the Result of a request for n whose reply does not contain the number taken.
 func (r Result) took(n int64, m mode) Result {
 	if m == modeTake && r.Allowed {
 		r.Taken = n
@@ -354,7 +353,8 @@ func (l *Limiter) sendNative(ctx context.Context, p *plan, bucket string, n int6
 	return r.took(n, m), err
 }
 
-// sendFast runs the fast script of the plan. ok: it has decided; otherwise the bucket has a state that only the whole script reads.
+// sendFast runs the fast script of the plan. ok reports whether it has decided; if not, the state of the
+// bucket needs the whole script.
 func (l *Limiter) sendFast(ctx context.Context, p *plan, bucket string, n int64) (r Result, ok bool, err error) {
 	v, err := l.c.Script(ctx, p.fast, []string{bucket}, p.fastArgs(n)...)
 	if err != nil || v.IsNull() {
@@ -387,7 +387,8 @@ func (p *plan) request(bucket string, n int64, m mode) []any {
 	return words
 }
 
-// nativeMost takes as many requests as a limiter of ebb allows: ARGV the most, and the arguments of RL.TAKE behind the key.
+// nativeMost takes as many requests as a limiter of ebb allows. ARGV: the most to take, and the arguments of
+// RL.TAKE behind the key.
 var nativeMost = conn.NewScript(`
 local n, rest = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 local function take(cost, peek)
@@ -426,7 +427,7 @@ func parseResult(v conn.Value) (Result, error) {
 	return newResult(reply[:n])
 }
 
-// newResult returns the Result of the five integers of RL.TAKE, and of the sixth that scripts add.
+// newResult returns the Result of the five integers of RL.TAKE, and of a sixth that scripts add.
 func newResult(reply []int64) (Result, error) {
 	if len(reply) < 5 {
 		return Result{}, fmt.Errorf("%w: the reply is %v", conn.ErrValue, reply)
@@ -441,7 +442,8 @@ func newResult(reply []int64) (Result, error) {
 	return r, nil
 }
 
-// maxSpan is the longest time in a Result, 285 years. The debt of a bucket can be longer if its rate was far greater before.
+// maxSpan is the longest time in a Result, 285 years. The debt of a bucket can be longer if its rate was far
+// greater before.
 const maxSpan = 1 << 53 // us
 
 // microseconds returns the duration of us microseconds, from 0 to maxSpan.

@@ -20,10 +20,10 @@ func (w stopwatch) when(d time.Duration) time.Time {
 	return now.Add(d - now.Sub(w.from))
 }
 
-// local limits in this process, by GCRA, while the backend is unavailable. A bucket outlives the outage, so that a backend with
-// many short outages does not fill it each time.
+// local is a rate limiter in this process, by GCRA, for the time in which the backend is unavailable. Its
+// buckets outlive the outage, so that a backend with many short outages does not fill them each time.
 type local struct {
-	mu      sync.Mutex         // guards what follows
+	mu      sync.Mutex         // guards arrival and sweep
 	arrival map[string]float64 // theoretical arrival times, ns
 	clock   stopwatch
 	sweepAt int
@@ -46,8 +46,8 @@ func (l *local) init() (now float64) {
 	return float64(l.clock.elapsed())
 }
 
-// take decides about n requests. A full bucket allows more than the share of the burst, and is in debt then: otherwise such a
-// request could never succeed.
+// take decides about n requests. A full bucket allows a request that exceeds the share of the burst, and is
+// then in debt: otherwise such a request could never succeed.
 func (l *local) take(p *plan, share float64, bucket string, n int64, m mode) Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()

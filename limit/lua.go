@@ -62,9 +62,10 @@ var (
 	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
-// fastGCRA takes a T of per/den us. ARGV six doubles in one text: cost x T and burst x T, each as whole us and a rest in 1/den us; den,
-// per. The state is the theoretical arrival time alone where it has no rest, as always for a T of whole us. The reply is the time that is
-// left, in us, and the rest; or if the limiter is in debt, -1 minus the debt, and the rest.
+// fastGCRA takes a T of per/den us. ARGV: six doubles in one text: cost x T and burst x T, each as whole us
+// and a rest in 1/den us; den; per. If the theoretical arrival time has no rest, which is always so for a T
+// of whole us, the state is that time alone. The reply is the remaining time in us, and the rest; if the
+// limiter is in debt, -1 minus the debt, and the rest.
 //
 // On redis-server 7.0 it takes 4.2 us of CPU, and the whole program 10.4 us: go test -run xxx -bench Scripts ./limit (2026-11-30, pipelines
 // of 32, 2 cores with other load).
@@ -99,8 +100,9 @@ end
 return {room, left}
 `)
 
-// fastFixed is for fixed windows: ARGV three doubles in one text: limit, period in us, cost. The reply is the number of used requests
-// with the cost, which is above the limit if the request was denied, and the us until the window ends.
+// fastFixed is for fixed windows. ARGV: three doubles in one text: limit, period in us, cost. The reply is
+// the number of used requests including the cost, which exceeds the limit if the request was denied, and the
+// us until the window ends.
 var fastFixed = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
@@ -349,9 +351,9 @@ local function window(key, limit, period, form)
 end
 `
 
-// luaLog: each grant is a member "at:cost" with its instant as the score. One member "#" has their negative sum as its score, so that
-// the sum cannot be lost without the grants. A program skips the grants that have left the period, as many as it needs and some
-// hundreds more, and removes them when it takes.
+// luaLog: each grant is a member "at:cost" with its instant as the score. One member "#" has their negative
+// sum as its score, so that the sum cannot be lost without the grants. A program skips the grants that have
+// left the period, as many as it needs and some hundreds more, and removes them when it takes.
 const luaLog = `
 local function log(key, limit, period)
   local used, over, edge = -(tonumber(redis.call('ZSCORE', key, '#') or 0)), 0, nil
@@ -424,7 +426,7 @@ local function log(key, limit, period)
 end
 `
 
-// luaLine adds to kit.LineFirst what a limiter needs.
+// luaLine adds a limiter's part of the line to kit.LineFirst.
 const luaLine = kit.LineFirst + `
 local function waiting(line, leases)
   return redis.call('EXISTS', line) == 1 and first(line, leases)
@@ -442,7 +444,8 @@ local function taken(b, allowed, retry, behind, c)
 end
 `
 
-// luaTake: ARGV after the bucket's: cost, and the mode: take, peek, or most, which takes as much of the cost as the bucket allows.
+// luaTake: ARGV after the bucket's: cost, and the mode: take, peek, or most. Mode most takes as much of the
+// cost as the bucket allows.
 const luaTake = `
 if not b then return redis.error_reply(wrong) end
 local c, mode = num(5), ARGV[6]
@@ -534,8 +537,8 @@ b.store()
 return {1, at - now}
 `
 
-// luaCancel cancels a reservation: KEYS the bucket and its line; ARGV the id. The rest of the state stays, with its rate, and with the
-// mark if a call waits.
+// luaCancel cancels a reservation. KEYS: the bucket and its line. ARGV: the id. The rest of the state stays,
+// including its rate, and the mark if a call waits.
 const luaCancel = `
 local den, per = string.match(redis.call('GET', KEYS[1]) or '', '^[gG] %d+ %d+ (%d+) (%d+)')
 if not den then return 0 end
@@ -554,8 +557,8 @@ end
 return 0
 `
 
-// luaAll: KEYS three of each bucket; ARGV six of each: the algorithm, the bucket's
-// four, the cost. The last ARGV is "peek" to change nothing.
+// luaAll: KEYS: three of each bucket. ARGV: six of each: the algorithm, the bucket's four, the cost; the last
+// ARGV is "peek" to change nothing.
 const luaAll = `
 local all, ok = {}, 1
 for i = 0, #KEYS / 3 - 1 do

@@ -23,7 +23,7 @@ func TestScriptsDecideAsTheCommandsDo(t *testing.T) {
 	}
 }
 
-// twins are a limiter by commands and one by scripts, on one clock.
+// twins are two limiters on one clock: one uses ebb's commands, the other scripts.
 type twins struct {
 	two   [2]*Limiter
 	held  [2][]*Reservation
@@ -80,7 +80,7 @@ func (w *twins) compare(t *rapid.T, what string, ask func(l *Limiter) (Result, e
 	}
 }
 
-// cost draws a cost that fits in the burst, often one that just does.
+// cost draws a cost that fits in the burst, often the whole burst.
 func (w *twins) cost(t *rapid.T) int64 {
 	most := w.two[0].Burst()
 	return rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, most), rapid.Int64Range(max(1, most-2), most)).Draw(t, "cost")
@@ -132,8 +132,8 @@ func (w *twins) otherRate(t *rapid.T) {
 }
 
 func (w *twins) reserve(t *rapid.T) {
-	// More, at the slowest rate that may follow, would reach beyond the 285 years
-	// in which scripts count exactly.
+	// A greater cost, at the slowest rate that may follow, would exceed the 285 years in which scripts count
+	// exactly.
 	n := min(w.cost(t), 100)
 	within := rapid.SampledFrom([]time.Duration{-1, 0, w.rate.Period / 2, w.rate.Period}).Draw(t, "within")
 	var delays [2]time.Duration

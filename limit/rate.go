@@ -41,8 +41,8 @@ const (
 	// GCRA is a leaky bucket: burst + t x rate in any span of time t. Requests after the burst are
 	// spaced evenly. A bucket is one number. Only GCRA supports Reserve.
 	GCRA Algorithm = iota
-	// SlidingWindow counts in windows that are aligned to 1970 and adds a share of the window
-	// before: N in a window, and less than 2N in any period.
+	// SlidingWindow counts in windows that are aligned to 1970, and adds a share of the count of the previous
+	// window: N in a window, and less than 2N in any period.
 	SlidingWindow
 	// SlidingLog stores each grant: exactly N in any period. A grant takes about 20 bytes on ebb
 	// and about 100 on Redis. N is at most 1,000,000.
@@ -67,15 +67,16 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
-// Bounds of what scripts count exactly. Their numbers are doubles, in which integers are exact up to 2^53. An instant in us is below
-// 2^51 until 2041 and below 2^52 until 2112; maxFill bounds what a script adds to it. A grant of c moves a bucket by c x period /
-// limit: the whole us are below maxFill, and the rest is the remainder of c x (period mod limit) < c x limit, which maxProduct
-// bounds. Scripts round nothing.
+// Bounds of the numbers that scripts count exactly. Scripts use doubles, in which integers are exact up to
+// 2^53. An instant in us is below 2^51 until 2041 and below 2^52 until 2112; maxFill bounds the span that a
+// script adds to it. A grant of c moves a bucket by c x period / limit: the whole us are below maxFill, and
+// the rest is the remainder of c x (period mod limit) < c x limit, which maxProduct bounds. Scripts round
+// nothing.
 const (
 	maxPeriod  = 35 * 365 * 24 * time.Hour
 	maxFill    = 1 << 51 // us: 71 years
 	maxProduct = 1 << 53
-	maxWindow  = 1 << 26 // of window counters, which multiply two counts
+	maxWindow  = 1 << 26 // for window counters, which multiply two counts
 	maxLogged  = 1_000_000
 )
 
@@ -130,7 +131,7 @@ func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
 	return p, nil
 }
 
-// exact reduces per/den if it must, and reports whether scripts can count exactly with it.
+// exact reduces per/den if necessary, and reports whether scripts can count exactly with it.
 func (p *plan) exact() bool {
 	if !productBelow(p.burst+1, p.den, maxProduct) {
 		g := gcd(p.per, p.den)

@@ -68,7 +68,7 @@ func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time
 	return r, nil
 }
 
-// send reserves at the backend. Afterwards the delay is -1 if the backend did not reserve.
+// send reserves at the backend. It sets the delay to -1 if the backend did not reserve.
 func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) error {
 	l := r.l
 	ctx, cancel := l.bounded(ctx)
@@ -99,8 +99,8 @@ func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) e
 	return err
 }
 
-// reservedBy returns what a reply of RL.RESERVE says: the id of the reservation and the time until it is due, or ok == false if the
-// server has reserved nothing.
+// reservedBy returns the id of the reservation in a reply of RL.RESERVE, and the time until it is due; ok is
+// false if the server has reserved nothing.
 func reservedBy(reply conn.Value) (id int64, delay time.Duration, ok bool) {
 	if reply.IsNull() || len(reply.Elems) < 2 {
 		return 0, 0, false
@@ -154,9 +154,9 @@ func (r *Reservation) reserveLocally(n int64, within time.Duration, cause error)
 // Delay returns the time until the reservation is due; 0 if it is due.
 func (r *Reservation) Delay() time.Duration { return max(0, r.delay-r.since.elapsed()) }
 
-// Cancel gives the reservation back if it is not yet due. The reservations of others keep their
-// instants. Further calls do nothing. An error with ebb.ErrUnavailable means that the caller
-// cannot know whether the backend got the request.
+// Cancel gives the reservation back if it is not yet due. Other reservations keep their instants. Further
+// calls do nothing. An error with ebb.ErrUnavailable means that the caller cannot know whether the backend
+// got the request.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.cancel != nil {
 		r.cancel()

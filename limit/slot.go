@@ -25,15 +25,14 @@ type Slot struct {
 	requested atomic.Pointer[stopwatch] // since the last granted request was sent
 	done      chan struct{}             // closed when renewLoop has returned
 
-	releasing  sync.Mutex // one release at a time; guards what follows
+	releasing  sync.Mutex // one release at a time; guards the fields below
 	released   bool       // the backend has replied to a release
 	unanswered bool       // a release was sent and had no reply
-	err        error      // of the release that had a reply
+	err        error      // the error of the release that had a reply
 }
 
-// Token returns the slot's fencing token, which is greater than the token of every earlier slot
-// of the key. A resource can refuse work under a token that is smaller than one that it has
-// seen.
+// Token returns the slot's fencing token, which is greater than the token of every earlier slot of the key. A
+// resource can refuse work under a smaller token than it has already seen.
 func (s *Slot) Token() int64 { return s.token }
 
 // Context returns the context for the work under the slot. It ends when the slot is released,
@@ -56,8 +55,8 @@ func (c slotContext) Err() error {
 	return c.Context.Err()
 }
 
-// Valid reports whether the slot is certain to be held at this moment, by the local monotonic clock, also just after a pause of
-// the process. It sends nothing.
+// Valid reports whether the slot is certain to be held at this moment, by the local monotonic clock, even
+// just after a pause of the process. It sends nothing.
 func (s *Slot) Valid() bool { return s.Context().Err() == nil }
 
 // Until returns the local time up to which the slot is certain to be held, if it is not renewed before; the zero Time if it is
@@ -109,7 +108,7 @@ func (s *Slot) startLease(ctx context.Context) {
 	s.requested.Store(&requested)
 }
 
-// certainFor returns how long a lease is certain, counted from its request.
+// certainFor returns the time for which a lease is certain, counted from its request.
 func (s *Slot) certainFor() time.Duration { return s.q.opt.Lease - s.q.opt.Lease/10 }
 
 // expireLater returns a timer that ends the context when a lease that is requested now is no longer certain.

@@ -18,8 +18,8 @@ import (
 // others do not wait long for one that has died.
 const refresh = 500 * time.Millisecond
 
-// replyTime is the time that RL.WAIT's reply has after the deadline, which the server observes itself. A client that did not wait
-// for it would close the connection.
+// replyTime is the time that the reply of RL.WAIT has to arrive after the deadline, which the server observes
+// itself. A client that did not wait for the reply would close the connection.
 const replyTime = 50 * time.Millisecond
 
 // notQueued is the reply of the script to a ticket whose turn comes after its deadline.
@@ -32,13 +32,12 @@ const (
 	maxPause = 32 * time.Millisecond
 )
 
-// Wait takes one request of a key, and waits until the limit allows it. The limiter serves the
-// waiting calls of all processes in FIFO order. Wait returns nil when it has taken the request.
-// When the context ends, the call leaves the queue and returns the context's error. If the
-// deadline of the context is before the turn, Wait returns ErrLate with
-// context.DeadlineExceeded: at once if the call is the first in the queue, else at the
-// deadline. An answer that is under way at the deadline still counts, even if it comes up to half a
-// second later.
+// Wait takes one request of a key, and waits until the limit allows it. The limiter serves the waiting calls
+// of all processes in FIFO order. Wait returns nil when it has taken the request. When the context ends, the
+// call leaves the queue and returns the context's error. If the context's deadline is before the call's turn,
+// Wait returns ErrLate with context.DeadlineExceeded: at once if the call is the first in the queue,
+// otherwise at the deadline. A reply that is under way at the deadline still counts, even if it arrives up to
+// half a second later.
 //
 // Other errors are those of Allow. If the connection is lost while Wait waits, Down decides:
 // FailOpen returns nil, FailClosed an error, and Local waits in this process. If the context
@@ -130,7 +129,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int64) (err error) {
 	ticket, turn, out := kit.ID(), "", false
 	defer func() {
-		// Also if the first request had no reply: the backend may have run it.
+		// Leave the line even if the first request had no reply: the backend may have run it.
 		if err != nil && !out {
 			l.leaveLine(ctx, bucket, ticket, n, err)
 		}
@@ -165,7 +164,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 		turn, out = v.Elems[6].String(), v.Elems[0].Int == notQueued
 		pause := min(r.RetryAfter, refresh)
 		switch {
-		case out: // the calls before this one may give up: it polls, more and more often
+		case out: // earlier calls may give up, so this one polls, more and more often
 			pause = max(minPause, min(untilDeadline(ctx)/2, refresh))
 			behind = minPause
 		case pause == 0:
@@ -179,7 +178,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 	}
 }
 
-// pollLine runs the script that waits, once.
+// pollLine runs the waiting script once.
 func (l *Limiter) pollLine(ctx context.Context, p *plan, bucket string, args []any) (conn.Value, error) {
 	l.logFirstUse()
 	ctx, cancel := l.bounded(ctx)
@@ -187,7 +186,8 @@ func (l *Limiter) pollLine(ctx context.Context, p *plan, bucket string, args []a
 	return l.c.Script(ctx, byAlgorithm[p.algo].wait, keys(bucket), args...)
 }
 
-// leaveLine removes a ticket from the line, so that the waiters behind it need not wait for the end of its lease.
+// leaveLine removes a ticket from the line, so that the waiters behind it do not wait for the end of its
+// lease.
 func (l *Limiter) leaveLine(ctx context.Context, bucket, ticket string, n int64, failed error) {
 	if !l.breaker.isClosed() {
 		return

@@ -17,14 +17,14 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// spent measures.
+// spent returns the time that f takes.
 func spent(f func()) time.Duration {
 	w := startWatch()
 	f()
 	return w.elapsed()
 }
 
-// virtual runs a test in a bubble by the commands, and by scripts.
+// virtual runs a test in virtual time, by the commands and by scripts.
 func virtual(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, scripts bool)) {
 	for name, scripts := range map[string]bool{"commands": false, "scripts": true} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 				t.Errorf("%v: it overtook: %+v %v", a, r, err)
 			}
 			took := spent(wg.Wait)
-			// Those that become possible at one instant may return in any order.
+			// Calls that become possible at the same instant may return in any order.
 			if at := slices.Index(order, 2); at < 2 || slices.Index(order, 8) < at || took > 10*time.Second {
 				t.Errorf("%v: %v in %v", a, order, took)
 			}
@@ -127,7 +127,7 @@ func TestAWaiterBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		go func() { done <- l.Wait(ctx, "ann") }() // for ever, before the other
+		go func() { done <- l.Wait(ctx, "ann") }() // waits for ever, in front of the next call
 		b.Pass(20 * time.Millisecond)
 		short, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer stop()
@@ -369,7 +369,7 @@ func TestTheLogIsExactOverAnyPeriod(t *testing.T) {
 
 func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-		for i, next := range []Rate{Per(13, 90*24*time.Hour), Per(1, 90*24*time.Hour)} { // the whole script, and the fast one
+		for i, next := range []Rate{Per(13, 90*24*time.Hour), Per(1, 90*24*time.Hour)} { // the whole script, and then the fast one
 			l := newLimiter(t, b.Conn, fmt.Sprint("api", i), Per(50_000_000, 24*time.Hour))
 			l.scriptsOnly = scripts
 			for range 2 { // the second one's turn is tomorrow
@@ -390,7 +390,8 @@ func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
 	})
 }
 
-// While more is wanted than the rate allows, the waiting calls get all of it, however short their deadlines are beside the line.
+// While the demand exceeds the rate, the waiting calls get the whole rate, however short their deadlines are
+// in comparison with the line.
 func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 	const (
 		rate  = 200
@@ -410,8 +411,8 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 	}
 }
 
-// The same by the system's clock: on a busy machine of two cores servers gave 98 to 102 % in the first round. One of several rounds is
-// enough. Virtual time would stand still while a caller asks again and again.
+// The same by the system's clock: on a busy machine of two cores, servers gave 98 to 102 % in the first
+// round. One of several rounds is enough. Virtual time would stand still while a caller asks again and again.
 func TestWaitersWithDeadlinesGetTheWholeRateOfAServer(t *testing.T) {
 	const rate, burst, lasts, rounds = 200, 50, time.Second, 5
 	const most = int64(rate*lasts/time.Second) + burst
@@ -438,8 +439,9 @@ func TestWaitersWithDeadlinesGetTheWholeRateOfAServer(t *testing.T) {
 	})
 }
 
-// waitInALoop has calls that wait with a deadline, again and again, and returns how often one was granted. A caller that was told
-// at once that its turn is too late pauses before it asks again: virtual time would not go on otherwise.
+// waitInALoop makes calls that wait with a deadline, again and again, and returns the number of grants. A
+// caller that learns at once that its turn is too late pauses before it asks again: otherwise virtual time
+// would not advance.
 func waitInALoop(t *testing.T, l *Limiter, calls int, deadline, lasts time.Duration, pause func()) int64 {
 	var grants atomic.Int64
 	var all sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ByAddress returns a key function that identifies the client of a request by its address: an
-// IPv4 address, or the /64 network of an IPv6 address, which one subscriber has.
+// ByAddress returns a key function that identifies the client of a request by its address: an IPv4 address,
+// or the /64 network of an IPv6 address, the size that one subscriber usually gets.
 //
 // Without proxies it uses the address of the connection. With n trusted proxies it uses the
 // n-th address from the right in X-Forwarded-For, which the outermost trusted proxy wrote; any
@@ -55,13 +55,13 @@ func address(s string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// network returns the part of an address that counts.
+// network returns the part of an address that identifies the subscriber.
 func network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is4() {
 		return a.String()
 	}
 	const subscriber = 64
-	p, _ := a.Prefix(subscriber) // it has as many bits
+	p, _ := a.Prefix(subscriber) // a valid address has that number of bits
 	return p.String()
 }

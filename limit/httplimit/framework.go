@@ -39,7 +39,8 @@ type OptionsFor[C any] struct {
 	// Proxies is the number of trusted proxies that a request passes; 0: X-Forwarded-For is
 	// ignored.
 	Proxies int
-	// Cost returns what a request counts; nil: 1. A request of 0 or less is not limited.
+	// Cost returns the number of requests that a request counts as; nil: 1. A request of 0 or less is not
+	// limited.
 	Cost func(c C) int64
 	// Policy is the name in the RateLimit fields; "": the limiter's.
 	Policy string
@@ -49,13 +50,13 @@ type OptionsFor[C any] struct {
 	// Failed replies to a request without a decision, as Options.Failed does. nil: the framework's
 	// own error for 503.
 	Failed func(c C, err error) error
-	// Logger gets the requests without a decision. nil: no log.
+	// Logger receives the requests without a decision. nil: no log.
 	Logger *slog.Logger
 }
 
-// For does the work of New for another framework. The returned function takes one request from
-// l and adds the header fields. If passed is true, the caller runs the next handler. Otherwise
-// Refused or Failed has replied, and err is what it returned. Two Options are a panic.
+// For does the work of New for another framework. The returned function takes one request from l and adds the
+// header fields. If passed is true, the caller runs the next handler. Otherwise Refused or Failed has
+// replied, and err is its error. For panics if it gets more than one Options.
 func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask func(c C) (passed bool, err error)) {
 	a := asker[C]{l: l, f: f, opt: only("For", opts)}
 	o := &a.opt
@@ -73,9 +74,9 @@ func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask fu
 	return a.ask
 }
 
-// only returns the options of a constructor of middleware. Such a constructor has no error to
-// return, so two values of Options are a panic: they are a mistake in the program's text, which
-// shows when the program starts, as with a bad pattern in http.Handle.
+// only returns the options of a constructor of middleware. Such a constructor has no error result, so it
+// panics if it gets more than one Options: that is a mistake in the program, which shows when the program
+// starts, like a bad pattern in http.Handle.
 func only[O any](constructor string, opts []O) O {
 	o, err := kit.Option(opts)
 	if err != nil {
@@ -84,7 +85,7 @@ func only[O any](constructor string, opts []O) O {
 	return o
 }
 
-// asker is a limiter that is asked about requests.
+// asker asks a limiter about requests.
 type asker[C any] struct {
 	l       *limit.Limiter
 	f       Framework[C]

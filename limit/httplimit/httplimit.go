@@ -39,23 +39,24 @@ type Options struct {
 	// Proxies is the number of trusted proxies that a request passes. Each appends the address of
 	// its peer to X-Forwarded-For. 0: the header is ignored.
 	Proxies int
-	// Cost returns what a request counts; nil: 1. A request of 0 or less is not limited.
+	// Cost returns the number of requests that a request counts as; nil: 1. A request of 0 or less is not
+	// limited.
 	Cost func(r *http.Request) int64
 	// Policy is the name in the RateLimit fields; "": the limiter's.
 	Policy string
-	// Refused replies to a request that was denied. The header fields are set before, unless the
-	// request costs more than the limiter ever allows (limit.ErrTooMuch), which has no time to
-	// retry after. nil: 429 with a short text.
+	// Refused replies to a request that was denied. The header fields are already set, unless the request costs
+	// more than the limiter ever allows (limit.ErrTooMuch): then there is no time to retry after. nil: 429 with
+	// a short text.
 	Refused http.Handler
 	// Failed replies to a request without a decision: the backend did not reply, and the limiter's
 	// Down is limit.FailClosed. nil: 503 with a short text.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
-	// Logger gets the requests without a decision. nil: no log.
+	// Logger receives the requests without a decision. nil: no log.
 	Logger *slog.Logger
 }
 
-// New returns middleware that takes one request from l for each HTTP request. Two Options are a
-// panic. Middleware of several limiters can be nested: each adds its policy to the fields.
+// New returns middleware that takes one request from l for each HTTP request. New panics if it gets more than
+// one Options. Middleware of several limiters can be nested: each adds its policy to the fields.
 func New(l *limit.Limiter, opts ...Options) func(http.Handler) http.Handler {
 	o := only("New", opts)
 	ask := For(l, plain, o.plain())
@@ -74,7 +75,7 @@ type exchange struct {
 	r *http.Request
 }
 
-// plain is net/http, where a handler writes its answer and returns nothing.
+// plain adapts For to net/http, where a handler writes its reply and returns nothing.
 var plain = Framework[exchange]{
 	Request: func(x exchange) *http.Request { return x.r },
 	Header:  func(x exchange) Header { return x.w.Header() },
@@ -125,8 +126,8 @@ func Headers(l *limit.Limiter, r limit.Result, name string) [][2]string {
 	return fields
 }
 
-// policy is the quota and its window in whole seconds, if it has that. With a burst
-// of its own it is the burst, in the time that it takes to be there again.
+// policy returns the quota and its window, if that is in whole seconds. A limiter with a burst of its own
+// reports the burst, and the time in which the bucket fills again.
 func policy(r limit.Rate, burst int64) string {
 	window := float64(r.Period) / float64(time.Second)
 	if burst != r.N {
@@ -138,12 +139,13 @@ func policy(r limit.Rate, burst int64) string {
 	return fmt.Sprintf(";q=%d;w=%.0f", burst, window)
 }
 
-// seconds are whole ones, rounded up: a client that waits that long is not too early.
+// seconds returns a duration in whole seconds, rounded up, so that a client that waits that time is not too
+// early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// quote makes a String of RFC 9651, which has visible ASCII only.
+// quote makes a String of RFC 9651, which allows visible ASCII only.
 func quote(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')
