@@ -40,13 +40,15 @@ func (o *BatchOptions) check(lease time.Duration) error {
 	return nil
 }
 
-// RunBatch calls fn with several jobs at a time, until the context ends, as Run does with one. The
-// result of fn settles the jobs that fn did not: nil is Ack, an error is Fail of each, that of Later is
-// Postpone, and a panic counts as an error. A function that can fail for a part of a batch settles its
-// jobs itself. The context of fn ends when one of the leases is lost, with the cause ErrLost, or when
-// Options.Timeout is over, or when RunBatch's context has ended and Grace is over. After a lost lease and after Grace the jobs that
-// were not done are due again at once; a lease that is lost, by Cancel for instance, counts as no delivery of the other jobs.
-// Middleware does not apply.
+// RunBatch calls fn with several jobs at a time until the context ends, as Run does with one job. The result
+// of fn settles the jobs that fn has not settled: nil is Ack, an error is Fail of each, an error of Later is
+// Postpone, and a panic counts as an error. A function that can fail for a part of a batch settles its jobs
+// itself.
+//
+// The context of fn ends when one of the leases is lost, with the cause ErrLost; when Options.Timeout is
+// over; or when RunBatch's context has ended and Grace is over. After a lost lease and after Grace the
+// unfinished jobs are due again at once. After a lost lease, for instance by Cancel, the delivery of the
+// other jobs does not count. Middleware does not apply.
 func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx context.Context, jobs []*Job[T]) error) error {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return q.failed("run", err)
@@ -81,7 +83,7 @@ func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx con
 	return q.failed("run", ctx.Err())
 }
 
-// batchLoop handles one batch after the other until ctx ends or a fetch fails. It returns why it ended.
+// batchLoop handles one batch after the other until ctx ends or a fetch fails. It returns the reason.
 func (q *Queue[T]) batchLoop(ctx, inner context.Context, o BatchOptions, fn func(context.Context, []*Job[T]) error) error {
 	w := q.consumer()
 	defer w.close()
@@ -102,7 +104,8 @@ func (q *Queue[T]) batchLoop(ctx, inner context.Context, o BatchOptions, fn func
 	}
 }
 
-// takeMore takes due jobs for a batch that is not full. It ignores an error, which the next fetch meets.
+// takeMore takes due jobs for a batch that is not full. It ignores an error, because the next fetch gets it
+// again.
 func (q *Queue[T]) takeMore(ctx context.Context, count int) []*Job[T] {
 	t, err := q.store().take(ctx, count, kit.Millis(q.o.Lease))
 	if errors.Is(err, conn.ErrNotReplicated) {
@@ -138,7 +141,7 @@ func (q *Queue[T]) handleBatch(ctx context.Context, jobs []*Job[T], fn func(cont
 		release()
 	}
 	if errors.Is(context.Cause(jobsCtx), ErrLost) && err != nil && !errors.Is(err, ErrPermanent) && !IsLater(err) {
-		err = Later(0) // the leases that were not lost have not failed
+		err = Later(0) // the jobs whose leases were not lost have not failed
 	}
 	cancel(nil)
 	var settling sync.WaitGroup

@@ -22,7 +22,7 @@ func BenchmarkJob(b *testing.B) {
 	}
 }
 
-// BenchmarkRun has eight workers do jobs that were pushed by hundreds.
+// BenchmarkRun lets eight workers do jobs that were pushed by hundreds.
 func BenchmarkRun(b *testing.B) {
 	for _, scripted := range []bool{false, true} {
 		b.Run(map[bool]string{false: "commands", true: "scripts"}[scripted], func(b *testing.B) {

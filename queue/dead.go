@@ -12,11 +12,11 @@ type Dead[T any] struct {
 	// Value is the zero value if Err is not nil: the codec could not decode it.
 	Value T
 	Err   error
-	// Headers are those of the push. It is nil if there are none.
+	// Headers are the headers of the push. It is nil if there are none.
 	Headers map[string]string
 	// Deliveries is the number of times that the job was delivered.
 	Deliveries int
-	// Reason is the reason that the last consumer gave, or says that its lease ended.
+	// Reason is the reason that the last consumer gave, or a text that the job's lease ended.
 	Reason string
 	// Died is the instant at which the job became a dead letter, by the backend's clock.
 	Died time.Time
@@ -28,16 +28,16 @@ type storedLetter struct {
 	reason string
 }
 
-// DeadLetters returns up to n dead letters, the oldest first. It does not return those that
-// other programs took out of ebb's queue {name}:dead with DQ.POP.
+// DeadLetters returns up to n dead letters, the oldest first. It does not return the ones that other programs
+// have taken out of ebb's queue {name}:dead with DQ.POP.
 func (q *Queue[T]) DeadLetters(ctx context.Context, n int) ([]Dead[T], error) {
 	return q.DeadLettersAfter(ctx, "", n)
 }
 
-// DeadLettersAfter returns up to n dead letters behind the one with the id, which is how a program
-// reads page by page; "" is before the first. It returns one more if the last would be one whose ID
-// is empty, as DQ.ADD can make it. It costs two round trips on ebb, and one on other
-// servers; O(log n). Errors: ErrNoJob if the dead letter with the id is gone.
+// DeadLettersAfter returns up to n dead letters behind the one with the id, so that a program can read page
+// by page; "" starts at the first. If the last one would have an empty ID, which DQ.ADD can make, it returns
+// one more. It costs two round trips on ebb, and one on other servers; O(log n). Errors: ErrNoJob if the dead
+// letter with the id no longer exists.
 func (q *Queue[T]) DeadLettersAfter(ctx context.Context, id string, n int) ([]Dead[T], error) {
 	if n <= 0 {
 		return nil, nil

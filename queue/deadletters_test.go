@@ -11,7 +11,7 @@ import (
 )
 
 func TestDeadLettersOfOneIdAndInstantHaveTheirOwnReasons(t *testing.T) {
-	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) { // where the clock stands still
+	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) { // on a clock that stands still
 		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 1})
 		want := map[string]string{}
 		for _, kill := range []func(j *Job[string], reason string) error{
@@ -42,8 +42,8 @@ func TestAReasonIsFoundByTheIdThatTheJobHad(t *testing.T) {
 		want string
 	}{
 		{"a", 1_800_000_000_000, "a@1800000000000"},
-		{"a:1800000000000", 1_800_000_000_000, "a@1800000000000"}, // there was such a letter
-		{"a:1800000000007", 1_800_000_000_000, "a@1800000000000"}, // and seven more in that ms
+		{"a:1800000000000", 1_800_000_000_000, "a@1800000000000"}, // there was such a letter before
+		{"a:1800000000007", 1_800_000_000_000, "a@1800000000000"}, // and there were seven more in that ms
 		{"a:1799999999999", 1_800_000_000_000, "a:1799999999999@1800000000000"},
 		{"a:1800000001000", 1_800_000_000_000, "a:1800000001000@1800000000000"},
 		{"order:42", 1_800_000_000_000, "order:42@1800000000000"},

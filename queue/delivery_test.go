@@ -39,7 +39,7 @@ func TestAWaiterHearsOfTheFirstOfSeveral(t *testing.T) {
 					}
 					got <- j.Value
 				}()
-				b.Pass(10 * time.Millisecond) // it waits, and knows of nothing to come
+				b.Pass(10 * time.Millisecond) // the consumer waits, and knows of no future job
 				begin := now(t, b)
 				must(open(q.o).PushMany(ctx, items))(t)
 				if v := <-got; v != "it" {
@@ -99,7 +99,7 @@ func TestAWaiterDoesNotRestWhileThereIsMuchToTidyUp(t *testing.T) {
 
 func TestManyLeasesThatEndTogetherAreAllSettled(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
-		const jobs = 450 // more than two calls settle
+		const jobs = 450 // settling them takes more than two calls
 		ctx, q := b.Context(), open(Options[string]{Lease: 20 * time.Millisecond})
 		must(q.PushMany(ctx, make([]Item[string], jobs)))(t)
 		for left := jobs; left > 0; {
@@ -107,7 +107,7 @@ func TestManyLeasesThatEndTogetherAreAllSettled(t *testing.T) {
 		}
 		b.Pass(5 * time.Millisecond)
 		if q.native() {
-			return // the server does it
+			return // the server does this
 		}
 		done := map[string]bool{}
 		for len(done) < jobs {
@@ -125,7 +125,7 @@ func TestManyLeasesThatEndTogetherAreAllSettled(t *testing.T) {
 	})
 }
 
-// ending is a codec that cannot read, and says so too late.
+// ending is a codec that cannot decode, and reports that too late.
 type ending struct {
 	ebb.Codec[string]
 	end func()
@@ -149,7 +149,7 @@ func TestWhatCannotBeReadIsGivenBackAlthoughTheContextHasEnded(t *testing.T) {
 	})
 }
 
-// TestEbbsQueueShowsAsItIs is of what only the layout by ebb's commands has.
+// TestEbbsQueueShowsAsItIs tests the layout of ebb's commands alone.
 func TestEbbsQueueShowsAsItIs(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		ctx, q := b.Context(), must(New(b.Conn, fresh(b), Options[string]{MaxDeliveries: 1}))(t)
@@ -168,7 +168,7 @@ func TestEbbsQueueShowsAsItIs(t *testing.T) {
 				t.Errorf("%s is known for %v", f, left)
 			}
 		}
-		must(b.Do(ctx, "DQ.POP", kit.Key(q.Name(), "dead")))(t) // by another program, which has not settled it
+		must(b.Do(ctx, "DQ.POP", kit.Key(q.Name(), "dead")))(t) // another program takes it, and does not settle it
 		if i := must(q.Info(ctx))(t); i.Dead != 2 || i.NextDue != 800*time.Millisecond {
 			t.Errorf("%+v", i)
 		}
@@ -187,7 +187,7 @@ func TestAFunctionThatEndsItsGoroutineLeavesTheJobToItsLease(t *testing.T) {
 		must(q.Push(ctx, "v"))(t)
 		b.Until("it comes back", func() bool { return must(q.Len(ctx))(t) == 0 })
 		failsWith(t, stop(), context.Canceled)
-		if n := runs.Load(); n < 2 || n > 2 && b.Virtual() { // elsewhere the machine may have slept for a lease
+		if n := runs.Load(); n < 2 || n > 2 && b.Virtual() { // on a real backend the machine may have slept for a lease
 			t.Errorf("%d runs", n)
 		}
 	})

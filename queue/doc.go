@@ -18,10 +18,10 @@
 // out. A job is delivered at least once, even if consumers crash, contexts end, or connections
 // break.
 //
-// Under Sentinel and in a cluster a failover can lose what no replica has received yet. On a
-// view of the Conn, c.Replicated(1, time.Second), each call waits until a replica has it. Pop,
-// Consume and Run deliver a job only when its lease is on the replica; other calls return
-// ebb.ErrNotReplicated for a change that only the master has.
+// With Sentinel and in a cluster, a failover can lose writes that no replica has received. On a view of the
+// Conn, c.Replicated(1, time.Second), each call waits until a replica has its write. Pop, Consume and Run
+// deliver a job only when its lease is on the replica; other calls return ebb.ErrNotReplicated for a change
+// that only the master has.
 //
 // Schedule adds a job again and again, as a cron expression or a span says, each time exactly once:
 //

@@ -8,15 +8,15 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// between stands between a queue and its backend, and may change what happens there.
+// between stands between a queue and its backend, and may change the calls.
 type between struct {
-	conn.Driver // nil: the rest is not called
+	conn.Driver // nil: no other method is called
 	c           *ebb.Conn
-	// call receives a command's name, and runs it or not; nil: it does.
+	// call receives a command's name, and runs the command or not. nil: it runs.
 	call func(ctx context.Context, name string, run func() (ebb.Value, error)) (ebb.Value, error)
 	// subscribe is the same for a subscription.
 	subscribe func(ctx context.Context, run func() (conn.Feed, error)) (conn.Feed, error)
-	far       bool // it says that it is a server
+	far       bool // it claims to be a server
 }
 
 func (d *between) through(ctx context.Context, args []any, run func(context.Context, ...any) (ebb.Value, error)) (ebb.Value, error) {

@@ -19,12 +19,12 @@ import (
 //
 //	0x00 "ebbq" 0x01   length of the JSON (uvarint)   JSON   the codec's bytes
 //
-// Programs that read the queue without this package see it. A payload that begins like
+// Programs that read the queue without this package see the envelope. A payload that begins like
 // an envelope by chance gets an empty one in front.
 
 const envelopeMark = "\x00ebbq\x01"
 
-// maxHeaders is the limit of the envelope in bytes: larger data belongs into the payload.
+// maxHeaders is the limit of the envelope in bytes: larger data belongs in the payload.
 const maxHeaders = 64 << 10
 
 // envelope is the data of a job besides its value.
@@ -46,7 +46,7 @@ func (e *envelope) wrap(value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxHeaders && e.Before == 0 { // with a count it has passed before
+	if len(text) > maxHeaders && e.Before == 0 { // an envelope with a count was checked before
 		return nil, fmt.Errorf("%w: the headers have %d bytes; at most %d are allowed", conn.ErrArgument, len(text), maxHeaders)
 	}
 	b := make([]byte, 0, len(envelopeMark)+binary.MaxVarintLen32+len(text)+len(value))
@@ -54,8 +54,8 @@ func (e *envelope) wrap(value []byte) ([]byte, error) {
 	return append(append(b, text...), value...), nil
 }
 
-// unwrap returns the envelope and the value of a payload. A payload with a damaged envelope is all
-// value.
+// unwrap returns the envelope and the value of a payload. If the envelope is damaged, the whole payload is
+// the value.
 func unwrap(payload string) (e envelope, value []byte) {
 	rest, ok := strings.CutPrefix(payload, envelopeMark)
 	if !ok {
@@ -104,7 +104,7 @@ func (q *Queue[T]) decodePayload(payload string) (v T, e envelope, err error) {
 	return v, e, err
 }
 
-// timeout returns the timeout in the envelope, or that of the options; 0: none.
+// timeout returns the timeout in the envelope, otherwise the one in the options; 0: none.
 func (q *Queue[T]) timeout(e *envelope) time.Duration {
 	if e.Timeout > 0 {
 		return toDuration(e.Timeout)
@@ -126,7 +126,7 @@ func (q *Queue[T]) encode(v T) (string, error) {
 		return text, nil
 	}
 	value, err := q.o.Codec.Encode(v)
-	return direct.Text(value), err // they belong to the caller
+	return direct.Text(value), err // the caller owns them
 }
 
 // encodePayload returns the payload of a job.

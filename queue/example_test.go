@@ -41,7 +41,7 @@ func Example() {
 	// <nil>
 }
 
-// A worker's function says by its error what becomes of the job.
+// The error that a worker's function returns decides how the job is settled.
 func ExampleQueue_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	c, err := ebb.Open(ctx, "mem://")

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// kept runs a test of Run on a queue with leases of three seconds, which goes through
-// d to ebb's own commands. Times are exact.
+// kept runs a test of Run on a queue with leases of three seconds, whose calls to ebb's own commands pass
+// through d. Times are exact.
 func kept(t *testing.T, test func(t *testing.T, b *backends.Backend, d *between, q *Queue[string])) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		d := &between{c: b.Conn}
@@ -23,8 +23,7 @@ func kept(t *testing.T, test func(t *testing.T, b *backends.Backend, d *between,
 	})
 }
 
-// outage returns a function that makes the backend unreachable, after a while and for
-// a while.
+// outage returns a function that makes the backend unreachable, after a while and for a while.
 func outage(d *between) (begin func(after, lasts time.Duration)) {
 	var mu sync.Mutex // guards what follows
 	var from, to time.Time
@@ -285,7 +284,7 @@ func TestAsManyRunAtATimeAsThereAreWorkers(t *testing.T) {
 			}
 			return nil
 		})
-		for range 4 { // so that workers were idle while others worked
+		for range 4 { // some workers were idle while others worked
 			must(q.Push(ctx, "v"))(t)
 			b.Until("it is done", func() bool { return must(q.Len(ctx))(t) == 0 })
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// ledger notes what became of jobs.
+// ledger records the outcomes of jobs.
 type ledger struct {
 	mu   sync.Mutex // guards what follows
 	done map[string]int
@@ -80,7 +80,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 						switch rnd.IntN(12) {
 						case 0:
 							return errors.New("no")
-						case 1: // as if the process died: the job is not settled
+						case 1: // simulates the death of the process: the job is not settled
 							j.settled.Store(true)
 							return nil
 						case 2:
@@ -154,7 +154,7 @@ func TestContextsThatEndAnywhereLoseNothing(t *testing.T) {
 		ctx, q, l, ids, rnd := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}, draw.Rand(t)
 		brief := func(tries int) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
-			// A machine that is so busy that nothing comes of it gets more time.
+			// A machine that is so busy that no attempt succeeds gets more time.
 			timer := time.AfterFunc(draw.Below(rnd, 3*time.Millisecond<<min(tries/16, 6)), cancel) // a cancellation, not a deadline
 			return ctx, func() { timer.Stop(); cancel() }
 		}
@@ -215,7 +215,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// broken is a codec that cannot read.
+// broken is a codec that cannot decode.
 type broken struct{ ebb.Codec[string] }
 
 func (broken) Decode([]byte) (string, error) {
@@ -376,7 +376,7 @@ func TestANewConsumerDrainsAQueueThatHasFilledTheMemory(t *testing.T) {
 		ok(t, must(q.TryPop(ctx))(t).Ack(ctx))
 		_, err = q.TryPop(ctx)
 		failsWith(t, err, ErrEmpty)
-		_, err = must(New(b.Open(), fresh(b), Options[string]{}))(t).TryPop(ctx) // there is no queue
+		_, err = must(New(b.Open(), fresh(b), Options[string]{}))(t).TryPop(ctx) // the queue does not exist
 		failsWith(t, err, ErrEmpty)
 	})
 }

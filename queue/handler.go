@@ -13,8 +13,8 @@ import (
 // Handler handles a job: see Run.
 type Handler[T any] func(ctx context.Context, j *Job[T]) error
 
-// Middleware wraps a Handler, for instance to log, to trace or to limit. It can look at the job
-// before, and at the error after, and need not call next.
+// Middleware wraps a Handler, for instance to log, to trace or to limit. It sees the job before the call and
+// the error after it, and need not call next.
 type Middleware[T any] func(next Handler[T]) Handler[T]
 
 // chain returns fn behind the middleware of the options; the first is the outermost.
@@ -25,13 +25,15 @@ func (q *Queue[T]) chain(fn Handler[T]) Handler[T] {
 	return fn
 }
 
-// postponeError is the error of Later.
+// postponeError is the error that Later returns.
 type postponeError struct{ delay time.Duration }
 
-func (e postponeError) Error() string { return fmt.Sprintf("queue: not now, but in %v", e.delay) }
+func (e postponeError) Error() string {
+	return fmt.Sprintf("queue: the job is postponed for %v", e.delay)
+}
 
-// Later returns an error by which a function of Run postpones its job, as Postpone does, without a
-// failure: a limit does not admit it now.
+// Later returns an error with which a function of Run postpones its job, as Postpone does, without counting a
+// failure: for instance because a limit does not admit the job now.
 func Later(delay time.Duration) error { return postponeError{max(delay, 0)} }
 
 // IsLater reports whether an error postpones its job, for middleware that counts failures.
@@ -40,11 +42,11 @@ func IsLater(err error) bool {
 	return errors.As(err, &l)
 }
 
-// Limit returns middleware that runs at most as many jobs of one key as a limit admits. take asks
-// the limit, of package limit for instance: it returns ok and a release function (nil if there is
-// nothing to release), or after which time to ask again. The job is then postponed, so that other
-// jobs go on; the wait between two tries is at least 10 ms. An error of take is a failure of the
-// job. All programs that use the same limit share it.
+// Limit returns middleware that runs at most as many jobs of one key as a limit admits. take asks the limit,
+// for instance one of package limit: it returns ok and a release function (nil if there is nothing to
+// release), or the time after which to ask again. In that case the job is postponed, so that other jobs can
+// run; the pause between two attempts is at least 10 ms. An error of take is a failure of the job. All
+// programs that use the same limit share it.
 func Limit[T any](key func(j *Job[T]) string,
 	take func(ctx context.Context, key string) (ok bool, again time.Duration, release func(), err error)) Middleware[T] {
 	return func(next Handler[T]) Handler[T] {
@@ -67,8 +69,8 @@ func Limit[T any](key func(j *Job[T]) string,
 // minPostpone is the shortest delay of a job that Limit does not admit.
 const minPostpone = 10 * time.Millisecond
 
-// Postpone returns the job to the queue, which delivers it again after delay. Unlike Nack it does
-// not count as a delivery. It keeps its priority and loses its TTL, since it was delivered in time.
+// Postpone returns the job to the queue, which delivers it again after delay. Unlike Nack it does not count
+// as a delivery. The job keeps its priority and loses its TTL, because it was delivered in time.
 func (j *Job[T]) Postpone(ctx context.Context, delay time.Duration) error {
 	e, value := unwrap(j.stored.payload)
 	e.Before = int64(j.Deliveries) - 1
@@ -97,7 +99,7 @@ func addTimeout(ctx context.Context, err error) error {
 	return err
 }
 
-// nativePostponeScript replaces a leased job by a new one: ARGV id, token, delay, payload.
+// nativePostponeScript replaces a leased job with a new one. ARGV: id, token, delay, payload.
 var nativePostponeScript = conn.NewScript(luaGetJob + `
 local j = get(KEYS[1], ARGV[1])
 if not j or j.state ~= 'leased' or string.format('%.0f', j.token) ~= ARGV[2] then return 0 end
@@ -110,7 +112,7 @@ func (n *native) postpone(ctx context.Context, r *storedJob, delay int64, payloa
 	return n.scriptBoolean(ctx, nativePostponeScript, []string{n.name}, r.id, r.token, delay, payload)
 }
 
-// postponeScript replaces a leased job by a new one: ARGV wake, id, token, delay, payload.
+// postponeScript replaces a leased job with a new one. ARGV: wake, id, token, delay, payload.
 var postponeScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end

@@ -46,7 +46,7 @@ func TestHeadersGoWithTheJob(t *testing.T) {
 		if j := must(q.Pop(ctx))(t); !maps.Equal(j.Headers, want) {
 			t.Errorf("%+v", j)
 		}
-		// Values are unique, whatever the trace.
+		// The values are unique, whatever their traces.
 		u := PushOptions{Unique: time.Minute}
 		must(q.Push(traced, "once", u))(t)
 		_, err := q.Push(ctx, "once", u)
@@ -75,7 +75,7 @@ func TestAnEnvelopeIsOpenedAsItWasClosed(t *testing.T) {
 			rt.Fatalf("%+v %q, want %+v %q", got, v, e, value)
 		}
 		if cut := rapid.IntRange(0, len(payload)).Draw(rt, "cut"); cut < len(payload)-len(value) {
-			_, _ = unwrap(string(payload[:cut])) // a damaged one
+			_, _ = unwrap(string(payload[:cut])) // a damaged payload
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestAPostponedJobHasNotFailed(t *testing.T) {
 		}
 		j := must(q.Pop(ctx))(t)
 		ok(t, j.Nack(ctx, 0))
-		// What has failed once has failed once, and is dead after the second time.
+		// The earlier failure still counts: the job is dead after the second one.
 		j = must(q.Pop(ctx))(t)
 		if j.Deliveries != 2 {
 			t.Errorf("%+v", j)

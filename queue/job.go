@@ -17,7 +17,7 @@ import (
 type Job[T any] struct {
 	ID    string
 	Value T
-	// Headers are those of the push. It is nil if there are none.
+	// Headers are the headers of the push. It is nil if there are none.
 	Headers map[string]string
 	// Deliveries is the number of times that the job was delivered, including this one.
 	Deliveries int
@@ -34,8 +34,8 @@ type Job[T any] struct {
 	settled atomic.Bool
 }
 
-// Ack acknowledges the job, which is then removed; Queue.Status knows it for Options.Keep. Further calls
-// do nothing.
+// Ack acknowledges the job, which the queue then removes; with Options.Keep, Queue.Status still reports it
+// for that time. Further calls do nothing.
 func (j *Job[T]) Ack(ctx context.Context) error {
 	return j.settle("ack", func() (bool, error) {
 		if keep := j.q.o.Keep; keep > 0 {
@@ -61,7 +61,7 @@ func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 }
 
 func (j *Job[T]) nack(ctx context.Context, delay time.Duration, reason string) error {
-	// Postpone has reset the count of the backend.
+	// Postpone has reset the count at the backend.
 	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.stored.deliveries < int64(most) {
 		return j.Bury(ctx, reason)
 	}

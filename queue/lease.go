@@ -10,20 +10,20 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// This file extends the leases of jobs whose functions run, and tells the functions when a lease is over.
+// This file extends the leases of jobs whose functions run, and ends their contexts when a lease is over.
 
 // jobLease is the lease of a job whose function runs.
 type jobLease struct {
 	length  time.Duration
 	lost    context.CancelCauseFunc // ends the function's context
-	settled *atomic.Bool            // of the job: then the end of the lease does not matter
-	next    *jobLease               // of the same batch
+	settled *atomic.Bool            // the job's; once set, the end of the lease does not matter
+	next    *jobLease               // the next lease of the same batch
 
 	mu    sync.Mutex // guards begun
 	begun stopwatch  // since the lease or its last extension began
 }
 
-// begin counts the lease from an instant on.
+// begin counts the lease from the instant at.
 func (l *jobLease) begin(at stopwatch) {
 	l.mu.Lock()
 	l.begun = at
@@ -43,7 +43,7 @@ func (l *jobLease) checkClock() {
 // jobContext is the context of the function of a job, or of a batch of jobs. Its Err looks at the clock.
 type jobContext struct {
 	context.Context
-	lease *jobLease // the first one
+	lease *jobLease // the first of the batch
 }
 
 func (c jobContext) Err() error {
@@ -56,8 +56,9 @@ func (c jobContext) Err() error {
 	return c.Context.Err()
 }
 
-// keepLease extends a job's lease every third of it until release is called, and calls lost with ErrLost when the lease is over, as
-// far as it can know. It costs a timer, and a goroutine from the first extension on. release waits for that goroutine.
+// keepLease extends a job's lease every third of its length until release is called. It calls lost with
+// ErrLost when the lease is over or may be over. It costs a timer, and from the first extension a goroutine.
+// release waits for that goroutine.
 func (q *Queue[T]) keepLease(ctx context.Context, j *Job[T], lost context.CancelCauseFunc) (l *jobLease, release func()) {
 	ctx, end := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -77,7 +78,8 @@ func (q *Queue[T]) keepLease(ctx context.Context, j *Job[T], lost context.Cancel
 	}
 }
 
-// extendUntil extends a lease until ctx ends. expiry ends the function's context at the end of the present lease.
+// extendUntil extends a lease until ctx ends. expiry ends the function's context at the end of the current
+// lease.
 func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], l *jobLease, expiry *time.Timer) {
 	defer func() { expiry.Stop() }()
 	for tries := 0; ctx.Err() == nil; {

@@ -2,28 +2,31 @@ package queue
 
 import "github.com/ebbdb/ebb/conn"
 
-// The keys of a queue on servers without DQ.*. internal/delayq is the same for ebb; a model test compares them.
+// The keys of a queue on servers without DQ.*. internal/delayq implements the same for ebb; a model test
+// compares the two.
 //
 //	{name}:jobs     hash   id -> leased, priority, deliveries, max, due, number, till, ttl, payload
 //	{name}:waiting  zset   number+id, by (9 - priority) x 2^48 + due ms
-//	{name}:events   zset   number+id, by the last ms of the lease, or before it expires
-//	{name}:died     zset   dead letters, by when they died
+//	{name}:events   zset   number+id, by the last ms of the lease, or of the TTL
+//	{name}:died     zset   dead letters, by the instant at which they died
 //	{name}:letters  hash   id -> deliveries reason payload
-//	{name}:last     string the last number given, with a TTL
+//	{name}:last     string the last number used, with a TTL
 //	{name}:once:... string a job that Unique refuses, with a TTL
 //	{name}:cron     hash   schedules, see schedule_scripts.go; so are ticks and paused
 //	{name}:wake     channel
 //
-// A number has 16 digits: microseconds since 1970, or one more than the last number. It orders waiting jobs of one priority and
-// instant, and is the token of a lease. As in ebb, no job moves when it falls due: the first of each priority in waiting shows
-// whether one is ready. Each call first handles leases and TTLs that have ended, a bounded number of them. The keys of jobs and of
-// schedules have no TTL; Redis removes them with the last job and the last schedule.
+// A number has 16 digits: microseconds since 1970, or one more than the last number. It orders the waiting
+// jobs of one priority and instant, and is the token of a lease. As in ebb, no job moves when it falls due:
+// the first job of each priority in waiting shows whether one is ready. Each call first handles leases and
+// TTLs that have ended, a bounded number of them. The keys of jobs and of schedules have no TTL; Redis
+// removes them with the last job and the last schedule.
 //
-// max is the MaxDeliveries of the consumer that took the job, because the next call may have to bury it.
+// max is the MaxDeliveries of the consumer that took the job: the next call may have to bury the job by it.
 //
 // The commands of ebb use other keys for a queue of the same name, so that data can move from Redis to ebb.
 
-// maxExpirations is the number of ended leases and TTLs that a call handles: some ms of a server's time.
+// maxExpirations is the number of ended leases and TTLs that a call handles at most: some ms of a server's
+// time.
 const maxExpirations = "200"
 
 const luaPrelude = `
@@ -159,13 +162,14 @@ local function leasedJob(id, token)
 end
 `
 
-// leaseOver is the reason of a job whose last lease ended.
+// leaseOver is the reason of a dead letter whose last lease ended.
 const leaseOver = "its last lease ended and no consumer had settled it"
 
-// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, whether to remove what is kept of earlier jobs with the ids, then of
-// each its id ("": the script makes one), payload, delay, instant (0: see delay), priority, TTL, Unique, whether to replace a waiting
-// job. The KEYS behind the common ones are what is kept of each id if that is to be removed, and the records of jobs with Unique. The
-// reply has a pair of state and id for each.
+// pushScript adds jobs. ARGV: wake, bound, whether to drop the oldest, whether to remove the outcomes of
+// earlier jobs with the ids; then for each job its id ("": the script makes one), payload, delay, instant (0:
+// see delay), priority, TTL, Unique, whether to replace a waiting job. KEYS behind the common ones: the
+// outcome of each id if outcomes are to be removed, and the records of jobs with Unique. The reply has a pair
+// of state and id for each job.
 var pushScript = conn.NewScript(luaPrelude + `
 local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
 local forget = ARGV[4] == '1'
@@ -222,8 +226,9 @@ if added then announce(added) end
 return finish(reply)
 `)
 
-// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries, whether to skip schedules. The reply is the us until the next job
-// falls due (-1: none will), and the jobs. If schedules are due, it is -2, the time in ms, and the name and the record of each.
+// takeScript leases jobs. ARGV: wake, count, lease, MaxDeliveries, whether to skip schedules. The reply is
+// the us until the next job falls due (-1: none will), and the jobs. If schedules are due, it is -2, the time
+// in ms, and the name and the record of each.
 var takeScript = conn.NewScript(luaSchedulePrelude + `
 local count, lease, max = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local reply, soonest = {-1}, nil
@@ -273,7 +278,7 @@ end
 return finish(reply)
 `)
 
-// ackScript acknowledges a job: ARGV wake, id, token.
+// ackScript acknowledges a job. ARGV: wake, id, token.
 var ackScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
@@ -282,7 +287,7 @@ removeJob(j)
 return finish(1)
 `)
 
-// nackScript gives a job back: ARGV wake, id, token, delay, reason.
+// nackScript returns a job to the queue. ARGV: wake, id, token, delay, reason.
 var nackScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
@@ -296,7 +301,7 @@ end
 return finish(1)
 `)
 
-// extendScript extends a lease: ARGV wake, id, token, lease.
+// extendScript extends a lease. ARGV: wake, id, token, lease.
 var extendScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
@@ -308,7 +313,7 @@ if sooner then redis.pcall('PUBLISH', wake, 'lease') end
 return finish(1)
 `)
 
-// buryScript makes a job a dead letter: ARGV wake, id, token, reason, deliveries, payload.
+// buryScript makes a job a dead letter. ARGV: wake, id, token, reason, deliveries, payload.
 var buryScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
@@ -318,7 +323,7 @@ bury(j, ARGV[4], now)
 return finish(1)
 `)
 
-// cancelScript removes jobs, and what was kept of earlier jobs with their ids: ARGV wake, ids.
+// cancelScript removes jobs, and the outcomes of earlier jobs with their ids. ARGV: wake, ids.
 var cancelScript = conn.NewScript(luaPrelude + `
 local n = 0
 for i = 2, #ARGV do
@@ -355,8 +360,8 @@ return finish({all - ready, ready, call('HLEN', jobs) - all, call('ZCARD', dead)
   call('HLEN', cron), tick and math.max(tick - now, 0) or -1, pausedUntil()})
 `)
 
-// deadScript replies with dead letters, the oldest first: ARGV wake, their number, the one before the first ("": none). The reply is -1 if
-// that one does not exist.
+// deadScript replies with dead letters, the oldest first. ARGV: wake, their number, the id of the one before
+// the first ("": none). The reply is -1 if that one does not exist.
 var deadScript = conn.NewScript(luaPrelude + `
 local reply, from = {}, 0
 if ARGV[3] ~= '' then
@@ -386,7 +391,7 @@ local function revive(id)
 end
 `
 
-// reviveScript adds dead letters to the queue again: ARGV wake, ids.
+// reviveScript adds dead letters to the queue again. ARGV: wake, ids.
 var reviveScript = conn.NewScript(luaPrelude + luaRevive + `
 local n, added = 0, nil
 for i = 2, #ARGV do
@@ -400,7 +405,8 @@ if added then announce(added) end
 return finish(n)
 `)
 
-// discardScript removes dead letters, and what was kept of the same or earlier jobs with their ids: ARGV wake, ids.
+// discardScript removes dead letters, and the outcomes of the same or earlier jobs with their ids. ARGV:
+// wake, ids.
 var discardScript = conn.NewScript(luaPrelude + luaForget + `
 local n = 0
 for i = 2, #ARGV do

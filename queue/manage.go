@@ -87,10 +87,10 @@ type storedEntry struct {
 
 // PeekOptions selects a page of jobs. The zero value selects the first 100.
 type PeekOptions struct {
-	// Count is the greatest number of jobs. 0: 100. The page has one more if its last job would be
-	// one whose ID is empty, as DQ.ADD can make it.
+	// Count is the greatest number of jobs. 0: 100. If the last job of the page would have an empty ID, which
+	// DQ.ADD can make, the page has one more.
 	Count int
-	// After is the ID of the last job of the page before. Default: the first page.
+	// After is the ID of the last job of the previous page. Default: the first page.
 	After string
 }
 
@@ -116,7 +116,7 @@ func (q *Queue[T]) Peek(ctx context.Context, state State, opts ...PeekOptions) (
 	o.Count = cmp.Or(o.Count, defaultPeek)
 	found, err := q.store().peek(ctx, state, o.After, o.Count)
 	if n := len(found); err == nil && n == o.Count && found[n-1].id == "" {
-		found, err = q.store().peek(ctx, state, o.After, o.Count+1) // no page could follow
+		found, err = q.store().peek(ctx, state, o.After, o.Count+1) // a page cannot follow
 	}
 	if err != nil {
 		return nil, q.failed("peek", err)
@@ -151,9 +151,9 @@ func (q *Queue[T]) entry(r *storedEntry) Entry[T] {
 	return e
 }
 
-// Pause stops the delivery of jobs for d, or until Resume if d is 0. Consumers wait. Pushing,
-// settling, leases, TTLs and schedules go on, and so do functions of Run that have a job. A later Pause
-// replaces an earlier one. Errors: ebb.ErrArgument.
+// Pause stops the delivery of jobs for d, or until Resume if d is 0. Consumers wait. Pushing, settling,
+// leases, TTLs and schedules continue, and so do functions of Run that have a job. A later Pause replaces an
+// earlier one. Errors: ebb.ErrArgument.
 func (q *Queue[T]) Pause(ctx context.Context, d time.Duration) error {
 	if d < 0 {
 		return q.failed("pause", fmt.Errorf("%w: the pause is %v, which is negative", conn.ErrArgument, d))
@@ -172,16 +172,16 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	return nil
 }
 
-// Requeue makes jobs due now, as if they had never been delivered, and returns the number that it
-// found: delayed and ready jobs; leased ones, whose consumers get ErrLost; and dead letters, as
-// Redrive does. They keep their priority if they are not dead letters, and lose their TTL. Requeue costs
-// one round trip for every 500 ids.
+// Requeue makes jobs due now, as if they had never been delivered, and returns the number of jobs that it
+// found: delayed and ready jobs; leased jobs, whose consumers get ErrLost; and dead letters, as Redrive does.
+// Jobs other than dead letters keep their priority. All lose their TTL. Requeue costs one round trip for
+// every 500 ids.
 func (q *Queue[T]) Requeue(ctx context.Context, ids ...string) (int64, error) {
 	return q.inChunks(ctx, "requeue", ids, q.store().requeue)
 }
 
-// Reschedule makes a job that waits, ready or delayed, due after delay from now, as if it had never
-// been delivered. It keeps its priority and its TTL. It costs one round trip. Errors:
+// Reschedule makes a waiting job, ready or delayed, due after delay from now, as if it had never been
+// delivered. The job keeps its priority and its TTL. Reschedule costs one round trip. Errors:
 // ebb.ErrArgument; ErrNoJob if no job with the id waits.
 func (q *Queue[T]) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	what := fmt.Sprintf("reschedule %q", id)
@@ -220,7 +220,7 @@ func withErrNoJob(err error) error {
 	return err
 }
 
-// readEntries returns the jobs in a reply of DQ.PEEK or peekScript.
+// readEntries returns the jobs in a reply to DQ.PEEK or peekScript.
 func readEntries(v conn.Value) ([]storedEntry, error) {
 	entries := make([]storedEntry, len(v.Elems))
 	for i, e := range v.Elems {
@@ -299,7 +299,7 @@ local function get(key, id)
 end
 `
 
-// nativeRequeueScript replaces jobs and dead letters by new jobs: ARGV ids.
+// nativeRequeueScript replaces jobs and dead letters with new jobs. ARGV: ids.
 var nativeRequeueScript = conn.NewScript(luaGetJob + luaUncounted + `
 local n = 0
 for _, id in ipairs(ARGV) do
@@ -324,7 +324,7 @@ func (n *native) requeue(ctx context.Context, ids []string) (int64, error) {
 	return kit.Number(n.c.Script(ctx, nativeRequeueScript, []string{n.name, n.deadKey()}, idArgs(ids)...))
 }
 
-// nativeRescheduleScript replaces a waiting job by a new one: ARGV id, delay.
+// nativeRescheduleScript replaces a waiting job with a new one. ARGV: id, delay.
 var nativeRescheduleScript = conn.NewScript(luaGetJob + luaUncounted + `
 local j = get(KEYS[1], ARGV[1])
 if not j or j.state == 'leased' then return 0 end

@@ -15,8 +15,9 @@ local function state(j)
 end
 `
 
-// peekScript replies with jobs: ARGV wake, state, the job before the first ("": none), their number. The reply is -1 if that job does not
-// exist. It merges the delayed jobs of all priorities, for which it reads up to ten times as many.
+// peekScript replies with jobs. ARGV: wake, state, the id of the job before the first ("": none), their
+// number. The reply is -1 if that job does not exist. It merges the delayed jobs of all priorities, for which
+// it reads up to ten times that number.
 var peekScript = conn.NewScript(luaPrelude + luaStateOf + `
 local want, most, reply = ARGV[2], tonumber(ARGV[4]), {}
 local from
@@ -111,7 +112,7 @@ func (s *scripts) peek(ctx context.Context, state State, after string, count int
 	return readEntries(v)
 }
 
-// getScript replies with a job: ARGV wake, id.
+// getScript replies with a job. ARGV: wake, id.
 var getScript = conn.NewScript(luaPrelude + luaStateOf + `
 local j = load(ARGV[2])
 if not j then return finish(0) end
@@ -135,8 +136,8 @@ func (s *scripts) get(ctx context.Context, id string) (r storedEntry, err error)
 		state: f[2].String(), priority: f[3].Int, expires: f[6].Int, until: f[8].Int}, nil
 }
 
-// pauseScript begins or ends a pause: ARGV wake, its length in ms (0: without an end; -1: end it). The value of the key is the last ms of
-// the pause, 0 without an end.
+// pauseScript begins or ends a pause. ARGV: wake, the length in ms (0: without an end; -1: end the pause).
+// The value of the key is the last ms of the pause, 0 without an end.
 var pauseScript = conn.NewScript(luaSchedulePrelude + `
 local ms = tonumber(ARGV[2])
 if ms < 0 then
@@ -157,7 +158,7 @@ func (s *scripts) pause(ctx context.Context, ms int64) error {
 
 func (s *scripts) resume(ctx context.Context) error { return s.pause(ctx, -1) }
 
-// requeueScript makes jobs and dead letters due now: ARGV wake, ids.
+// requeueScript makes jobs and dead letters due now. ARGV: wake, ids.
 var requeueScript = conn.NewScript(luaPrelude + luaRevive + `
 local n, added = 0, nil
 for i = 2, #ARGV do
@@ -183,7 +184,7 @@ func (s *scripts) requeue(ctx context.Context, ids []string) (int64, error) {
 	return s.count(ctx, requeueScript, idArgs(ids)...)
 }
 
-// rescheduleScript makes a waiting job due later: ARGV wake, id, delay.
+// rescheduleScript makes a waiting job due later. ARGV: wake, id, delay.
 var rescheduleScript = conn.NewScript(luaPrelude + luaUncounted + `
 local j = load(ARGV[2])
 if not j or j.leased then return finish(0) end

@@ -65,7 +65,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 		if d := now(t, b).Sub(begin); d != time.Hour+time.Millisecond {
 			t.Errorf("it came after %v", d)
 		}
-		// A shorter pause replaces a longer one, also for a consumer that waits.
+		// A shorter pause replaces a longer one, even for a consumer that already waits.
 		must(q.Push(ctx, "b"))(t)
 		ok(t, q.Pause(ctx, 0))
 		begin = now(t, b)
@@ -199,7 +199,7 @@ func TestAJobThatAnOperatorRunsAgainCountsFromOne(t *testing.T) {
 						ok(t, must(q.Pop(ctx))(t).Fail(ctx, errors.New("no")))
 					}
 					ok(t, must(q.Pop(ctx))(t).Postpone(ctx, 0))
-					if name == "redrive" { // by leases that end, so that the server makes the dead letter
+					if name == "redrive" { // its leases end, so that the server makes the dead letter
 						b.Until("the job is dead", func() bool {
 							_, err := short.TryPop(ctx)
 							b.Pass(51 * time.Millisecond)
@@ -237,7 +237,7 @@ func TestRescheduleMovesAJobThatWaits(t *testing.T) {
 	})
 }
 
-// Only DQ.ADD makes a job whose id is empty. For PeekOptions.After this is the beginning.
+// Only DQ.ADD can make a job whose id is empty. In PeekOptions.After the empty id means the beginning.
 func TestPagesGoOnBehindAnEmptyID(t *testing.T) {
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 1})

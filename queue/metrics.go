@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Metrics counts what this Queue has done since New, on every backend. Other programs that use
-// the queue have counts of their own; Info describes the queue as a whole.
+// Metrics counts the operations of this Queue since New, on every backend. Other programs that use the queue
+// count their own; Info describes the queue as a whole.
 type Metrics struct {
-	// Pushed counts the jobs that were added, and Duplicates and Refused those that were not, because
-	// of ErrDuplicate and ErrFull.
+	// Pushed counts the jobs that were added. Duplicates and Refused count the jobs that were not, because of
+	// ErrDuplicate and ErrFull.
 	Pushed, Duplicates, Refused int64
 	// Delivered counts deliveries.
 	Delivered int64
-	// Acked, Nacked, Postponed and Buried count settled deliveries; Fail is one of Nacked and Buried.
+	// Acked, Nacked, Postponed and Buried count settled deliveries; a Fail counts as Nacked or Buried.
 	Acked, Nacked, Postponed, Buried int64
 	// Lost counts calls that got ErrLost.
 	Lost int64
 	// Running is the number of jobs that functions of Run and RunBatch handle now.
 	Running int64
-	// Handled is the time that functions of Run and RunBatch have taken; a batch counts once.
+	// Handled is the total time that functions of Run and RunBatch have taken; a batch counts once.
 	Handled time.Duration
 }
 
@@ -52,7 +52,7 @@ func (c *counts) settled(what string) {
 	}
 }
 
-// stopwatch measures how long a function takes, by the monotonic clock.
+// stopwatch measures the time that a function takes, by the monotonic clock.
 type stopwatch struct{ from time.Time }
 
 func startWatch() stopwatch { return stopwatch{time.Now()} }

@@ -17,8 +17,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock: the
-// same calls on both must give the same results.
+// pair is a queue on ebb's own commands and one on scripts, on one clock: the same calls on both must give
+// the same results.
 type pair struct {
 	t       *rapid.T
 	n, s    *Queue[string]
@@ -35,7 +35,7 @@ func (p *pair) both(what string, do func(q *Queue[string]) string) {
 	}
 }
 
-// kind is which of our errors it is.
+// kind returns the one of this package's errors that err is.
 func kind(err error) string {
 	for _, e := range []error{ErrDuplicate, ErrEmpty, ErrFull, ErrLost, ErrNoJob} {
 		if errors.Is(err, e) {
@@ -75,7 +75,7 @@ func TestCommandsAndScriptsCannotBeToldApart(t *testing.T) {
 			"manage":  p.manage,
 			"pass": func(rt *rapid.T) {
 				left := ms(rt, "pass", 0, 1, 6, 7, 49, 50, 51, 120)
-				for ; p.planned && left > 0; left -= time.Millisecond { // both notice each occurrence at its time
+				for ; p.planned && left > 0; left -= time.Millisecond { // both handle each occurrence at its time
 					clock.Advance(time.Millisecond)
 					p.notice()
 				}
@@ -209,7 +209,7 @@ func (p *pair) manage(rt *rapid.T) {
 	}
 }
 
-// entries describes jobs without what differs: made ids, and tokens.
+// entries describes jobs without the parts that may differ: generated ids, and tokens.
 func entries(all []Entry[string]) string {
 	for i := range all {
 		if e := &all[i]; len(e.ID) > 1 && !strings.Contains(e.ID, "@") {
@@ -220,7 +220,7 @@ func entries(all []Entry[string]) string {
 	return fmt.Sprintf("%+v", all)
 }
 
-// notice lets both handle the schedules that are due. By scripts that happens when a consumer asks
+// notice lets both queues handle the schedules that are due. With scripts that happens when a consumer asks
 // for jobs, even for none.
 func (p *pair) notice() {
 	p.t.Helper()
@@ -253,7 +253,7 @@ func (p *pair) compare(*rapid.T) {
 	p.both("dead letters", func(q *Queue[string]) string {
 		dead, err := q.DeadLetters(p.ctx, 100)
 		for i := range dead {
-			for k := range dead[:i] { // ebb's commands do not say which of two it was
+			for k := range dead[:i] { // ebb's commands do not distinguish two of the same id
 				if one, other := &dead[k], &dead[i]; one.Died.Equal(other.Died) && strings.HasPrefix(other.ID, one.ID+":") {
 					one.Reason, other.Reason, one.Deliveries, other.Deliveries = "", "", 0, 0
 				}

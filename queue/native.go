@@ -13,8 +13,9 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// native uses ebb's own commands: the key is the queue's name, so that any client can use it with DQ.*. Dead letters are in the queue
-// {name}:dead. Their reasons, which ebb does not store, are in the hash {name}:why, for reasonTTL.
+// native uses ebb's own commands. The key is the queue's name, so that any client can use it with DQ.*. Dead
+// letters are in the queue {name}:dead. ebb does not store their reasons: they are in the hash {name}:why,
+// for reasonTTL.
 type native struct {
 	c          *conn.Conn
 	name       string
@@ -22,14 +23,14 @@ type native struct {
 	configured *atomic.Bool
 }
 
-// reasonTTL is the time for which the reason of a dead letter is kept: longer than operators need to read dead letters.
+// reasonTTL is the time for which the reason of a dead letter is kept: longer than operators need to read it.
 const reasonTTL = 30 * 24 * time.Hour
 
 func (n *native) deadKey() string   { return kit.Key(n.name, "dead") }
 func (n *native) reasonKey() string { return kit.Key(n.name, "why") }
 
-// configure sends the queue its limits. Consumers call it at their first call, and when a job
-// shows that the queue has no limits: a client that deletes the key deletes them.
+// configure sends the queue its limits. A consumer calls it at its first call, and when a job shows that the
+// queue has no limits: a client that deletes the key deletes them too.
 func (n *native) configure(ctx context.Context) error {
 	_, err := n.c.Do(ctx, "DQ.CONFIG", n.name, "MAXDELIVERIES", n.max, "DEADLETTER", n.deadKey())
 	if err == nil {
@@ -66,9 +67,9 @@ func addArguments(p *pushItem, maxLen int64) []any {
 	return args
 }
 
-// nativePushScript adds jobs. ARGV says whether each replaces the job that would be delivered next if the queue is full, and then has
-// DQ.ADD's arguments for each, behind their number. The KEYS behind the queue, if there are any, have what was kept of earlier jobs with
-// the ids of these.
+// nativePushScript adds jobs. ARGV: whether each replaces the job that would be delivered next if the queue
+// is full; then, for each, the number of DQ.ADD's arguments, and the arguments. KEYS behind the queue, if
+// any: the outcomes of earlier jobs with the same ids.
 var nativePushScript = conn.NewScript(`
 local reply, i = {}, 2
 while i <= #ARGV do
@@ -113,7 +114,7 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop 
 		}
 		replies = []conn.Value{v}
 	} else if maxLen > 0 {
-		replies, err = n.c.Tx(ctx, &b) // otherwise later jobs could overtake when room becomes free in between
+		replies, err = n.c.Tx(ctx, &b) // otherwise later jobs could overtake when room becomes free between two calls
 	} else {
 		replies, err = n.c.Pipeline(ctx, &b)
 	}
@@ -184,7 +185,7 @@ func (n *native) jobsOfReply(v conn.Value) []storedJob {
 	return jobs
 }
 
-// takeWaiting does the work of take, and waits up to block ms for a job; 0: without an end.
+// takeWaiting does the work of take, and waits up to block ms for a job; 0: without a bound.
 func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64) (takeResult, error) {
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)
 }
@@ -192,7 +193,7 @@ func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64)
 func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (
 	t takeResult, err error) {
 	if !n.configured.Load() {
-		if err := n.configure(ctx); err != nil && !outOfMemory(err) { // there is no queue, or enforceLimit sends its limits again
+		if err := n.configure(ctx); err != nil && !outOfMemory(err) { // the queue does not exist, or enforceLimit sends its limits again
 			return t, err
 		}
 	}
@@ -209,8 +210,9 @@ func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn
 	return t, cmp.Or(err, bad)
 }
 
-// enforceLimit sends the queue its limit of deliveries if jobs exceed it, and gives these jobs back, which makes them dead letters. A job
-// that it cannot give back becomes ready after its lease. It returns the other jobs, and an error only without any.
+// enforceLimit handles jobs that exceed the limit of deliveries: it sends the queue its limit again, and
+// gives these jobs back, which makes them dead letters. A job that it cannot give back becomes ready after
+// its lease. It returns the other jobs, and an error only if there are none.
 func (n *native) enforceLimit(ctx context.Context, jobs []storedJob) (kept []storedJob, err error) {
 	for _, r := range jobs {
 		if n.max == 0 || r.deliveries <= int64(n.max) {
@@ -244,8 +246,8 @@ func (n *native) extend(ctx context.Context, id string, token, lease int64) (boo
 	return n.boolean(ctx, "DQ.EXTEND", n.name, id, token, lease)
 }
 
-// luaLetter returns the id that a job gets as a dead letter now, and the field of its reason. If its id is taken the server takes the
-// instant behind it, in ms, or the first one after that which is free.
+// luaLetter returns the id that a job gets as a dead letter now, and the field of its reason. If its id is
+// taken, the server adds the instant, in ms, or the first later instant that is free.
 const luaLetter = `
 local function letter(letters, id)
   local time = redis.call('TIME')
@@ -259,7 +261,8 @@ local function letter(letters, id)
 end
 `
 
-// lastNackScript gives a job back after its last delivery, and stores the reason: ARGV id, token, delay, the note, its TTL.
+// lastNackScript returns a job to the queue after its last delivery, and stores the reason. ARGV: id, token,
+// delay, the note, its TTL.
 var lastNackScript = conn.NewScript(luaLetter + `
 local _, field = letter(KEYS[3], ARGV[1])
 local done = redis.call('DQ.NACK', KEYS[1], ARGV[1], ARGV[2], 'DELAY', ARGV[3])
@@ -283,7 +286,7 @@ func deadNote(r *storedJob, reason string) string {
 	return strconv.FormatInt(r.deliveries, 10) + " " + reason
 }
 
-// nativeBuryScript makes a job a dead letter at once: ARGV id, token, payload, the note, its TTL.
+// nativeBuryScript makes a job a dead letter at once. ARGV: id, token, payload, the note, its TTL.
 var nativeBuryScript = conn.NewScript(luaLetter + `
 if redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 local id, field = letter(KEYS[2], ARGV[1])
@@ -307,7 +310,7 @@ func (n *native) scriptBoolean(ctx context.Context, s *conn.Script, keys []strin
 	return k == 1, err
 }
 
-// nativeCancelScript removes jobs, and what was kept of earlier jobs with their ids: ARGV ids.
+// nativeCancelScript removes jobs, and the outcomes of earlier jobs with their ids. ARGV: ids.
 var nativeCancelScript = conn.NewScript(`
 local n = 0
 for i, id in ipairs(ARGV) do
@@ -364,7 +367,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 	return i, nil
 }
 
-// serverMillis returns the ms since 1970 of a reply of TIME.
+// serverMillis returns the ms since 1970 of a reply to TIME.
 func serverMillis(v conn.Value) (ms int64, ok bool) {
 	if len(v.Elems) != 2 {
 		return 0, false
@@ -380,8 +383,9 @@ func (n *native) remove(ctx context.Context) error {
 	return err
 }
 
-// reasonField returns the field that ebb 0.6 gave the reason of a dead letter: the id of its job, and the instant at which it died, which
-// two jobs of one id may share. The id of a dead letter ends with an instant if there was a dead letter of that id already.
+// reasonField returns the field in which ebb 0.6 stored the reason of a dead letter: the id of its job, and
+// the instant at which it died, which two jobs of one id may share. The id of a dead letter ends with an
+// instant if there was already a dead letter of that id.
 func reasonField(id string, died int64) string {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		if n, err := strconv.ParseInt(id[i+1:], 10, 64); err == nil && n >= died && n < died+1000 {
@@ -435,7 +439,7 @@ func (n *native) dead(ctx context.Context, limit int, after string) ([]storedLet
 	return found, nil
 }
 
-// nativeReviveScript adds dead letters to the queue again: ARGV ids.
+// nativeReviveScript adds dead letters to the queue again. ARGV: ids.
 var nativeReviveScript = conn.NewScript(luaGetJob + luaUncounted + `
 local n = 0
 for _, id in ipairs(ARGV) do
@@ -452,7 +456,8 @@ func (n *native) revive(ctx context.Context, ids []string) (int64, error) {
 	return kit.Number(n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, idArgs(ids)...))
 }
 
-// nativeDiscardScript removes dead letters, and what was kept of the same or earlier jobs with their ids: ARGV ids.
+// nativeDiscardScript removes dead letters, and the outcomes of the same or earlier jobs with their ids.
+// ARGV: ids.
 var nativeDiscardScript = conn.NewScript(luaGetJob + luaForget + `
 local n = 0
 for i, id in ipairs(ARGV) do

@@ -18,17 +18,17 @@ import (
 //
 //	ms since 1970 at which it was done, 0 before   space   report in JSON
 //
-// A push of a job with that id removes them, if its Options have Keep, as Cancel and Discard do: the outcome is that of the last job of
-// the id.
+// A push of a job with that id removes them if its Options have Keep. Cancel and Discard do so too. The
+// outcome is always that of the last job of the id.
 
 // Status is the state of a job, as Queue.Status reports it.
 type Status struct {
 	// State is Ready, Delayed, Leased, Done or DeadLetter.
 	State State
-	// Progress is the last that Job.Progress has reported, 0 to 1, and Note its text.
+	// Progress is the progress that Job.Progress last reported, 0 to 1, and Note its text.
 	Progress float64
 	Note     string
-	// Result is that of Job.SetResult, when the job is done.
+	// Result is the result that Job.SetResult has set, if State is Done.
 	Result []byte
 	// DoneAt is the instant of the Ack, by the backend's clock, if State is Done.
 	DoneAt time.Time
@@ -46,16 +46,16 @@ func (r *report) text() string {
 	return string(text)
 }
 
-// Progress reports how much of the job is done, 0 to 1, with a short text, for Queue.Status. It needs
-// Options.Keep, and costs one round trip. Errors: ebb.ErrArgument; ErrLost if the caller no longer
-// has the job.
+// Progress reports the share of the job that is done, 0 to 1, and a short text, for Queue.Status. It needs
+// Options.Keep, and costs one round trip. Errors: ebb.ErrArgument; ErrLost if the caller no longer has the
+// job.
 func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error {
 	what := fmt.Sprintf("progress of job %q", j.ID)
 	switch {
 	case j.q.o.Keep == 0:
-		return j.q.failed(what, fmt.Errorf("%w: the queue has no Options.Keep", conn.ErrArgument))
+		return j.q.failed(what, fmt.Errorf("%w: Progress needs a queue with Options.Keep", conn.ErrArgument))
 	case done < 0 || done > 1 || done != done:
-		return j.q.failed(what, fmt.Errorf("%w: the progress is %v, want 0 to 1", conn.ErrArgument, done))
+		return j.q.failed(what, fmt.Errorf("%w: the progress is %v; it must be from 0 to 1", conn.ErrArgument, done))
 	case !utf8.ValidString(note):
 		return j.q.failed(what, fmt.Errorf("%w: the note is %q; it must be UTF-8", conn.ErrArgument, note))
 	}
@@ -63,15 +63,15 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 	return j.outcome("progress", ok, err)
 }
 
-// SetResult sets what Ack stores as the job's result for Queue.Status, if the queue has Options.Keep. Ack of
-// Run does so too. SetResult sends nothing and keeps the slice. It must not be called while another
-// goroutine settles the job.
+// SetResult sets the result that Ack stores for Queue.Status, if the queue has Options.Keep. The Ack of Run
+// stores it too. SetResult sends nothing and keeps the slice. It must not be called while another goroutine
+// settles the job.
 func (j *Job[T]) SetResult(result []byte) { j.result = result }
 
-// Status returns the state of a job, with what its consumer has reported. For Options.Keep after its
-// Ack the state of a job is Done; the consumer's Options count. Of several jobs of one id Status knows the last, if that was pushed
-// through a queue with Keep. It costs one round trip. Errors: ErrNoJob if the
-// queue does not have the job and no longer knows that it is done.
+// Status returns the state of a job, and the progress or the result that its consumer has reported. After its
+// Ack the state is Done for Options.Keep; the consumer's Options count. Of several jobs of one id Status
+// knows the last, if that one was pushed through a queue with Keep. It costs one round trip. Errors: ErrNoJob
+// if the queue does not have the job and no longer knows that it is done.
 func (q *Queue[T]) Status(ctx context.Context, id string) (s Status, err error) {
 	state, text, err := q.store().status(ctx, id)
 	if err != nil {
@@ -111,12 +111,12 @@ func stateKeys(name string, ids []string) []string {
 	return keys
 }
 
-// forgets reports whether the push of jobs removes what is kept of earlier jobs with their ids.
+// forgets reports whether the push of jobs removes the outcomes of earlier jobs with their ids.
 func forgets(items []pushItem) bool {
 	return slices.ContainsFunc(items, func(p pushItem) bool { return p.forget })
 }
 
-// luaForget removes what is kept of a job under a key, unless that job was done after an instant in ms.
+// luaForget removes the outcome under a key, unless the job was done after an instant in ms.
 const luaForget = `
 local function forget(key, after)
   local kept = redis.call('GET', key)
@@ -124,7 +124,7 @@ local function forget(key, after)
 end
 `
 
-// nativeNoteScript stores a report: ARGV id, token, report, its TTL, whether to acknowledge the job.
+// nativeNoteScript stores a report. ARGV: id, token, report, its TTL, whether to acknowledge the job.
 var nativeNoteScript = conn.NewScript(luaGetJob + `
 local at = '0'
 if ARGV[5] == '1' then
@@ -143,7 +143,7 @@ func (n *native) note(ctx context.Context, r *storedJob, text string, keep int64
 	return n.scriptBoolean(ctx, nativeNoteScript, []string{n.name, stateKey(n.name, r.id)}, r.id, r.token, text, keep, done)
 }
 
-// nativeStatusScript replies with a job's state and its report: ARGV id.
+// nativeStatusScript replies with a job's state and its report. ARGV: id.
 var nativeStatusScript = conn.NewScript(luaGetJob + `
 local j, state = get(KEYS[1], ARGV[1]), ''
 if j then
@@ -169,7 +169,7 @@ func readStatus(v conn.Value, err error) (state, text string, _ error) {
 	return v.Elems[0].String(), v.Elems[1].String(), nil
 }
 
-// noteScript stores a report: ARGV wake, id, token, report, its TTL, whether to acknowledge the job.
+// noteScript stores a report. ARGV: wake, id, token, report, its TTL, whether to acknowledge the job.
 var noteScript = conn.NewScript(luaPrelude + `
 local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
@@ -192,7 +192,7 @@ func (s *scripts) note(ctx context.Context, r *storedJob, text string, keep int6
 	return k == 1, err
 }
 
-// statusScript replies with a job's state and its report: ARGV wake, id.
+// statusScript replies with a job's state and its report. ARGV: wake, id.
 var statusScript = conn.NewScript(luaPrelude + luaStateOf + `
 local j, s = load(ARGV[2]), ''
 if j then

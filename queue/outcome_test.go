@@ -53,7 +53,7 @@ func TestStatusFollowsAJob(t *testing.T) {
 		}
 		ok(t, must(q.Pop(ctx))(t).Bury(ctx, "no good"))
 		is(DeadLetter)
-		// A job that is cancelled has no outcome, nor that of an earlier job with its id.
+		// A job that is cancelled has no outcome, and the outcome of an earlier job with its id is gone.
 		must(q.Push(ctx, "v", PushOptions{ID: "b"}))(t)
 		ok(t, must(q.Pop(ctx))(t).Ack(ctx))
 		if n := must(q.Cancel(ctx, "b"))(t); n != 0 || must(q.Status(ctx, "b"))(t).State != Done {
@@ -74,7 +74,7 @@ func TestAJobHasNoOutcomeOfAnEarlierOneWithItsID(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{Keep: time.Minute, MaxLen: 2, Overflow: DropOldest})
 		keeps := open(Options[string]{Keep: time.Minute})
-		plain := open(Options[string]{}) // of a program without Keep
+		plain := open(Options[string]{}) // a program without Keep
 		gone := func(id string) {
 			t.Helper()
 			_, err := q.Status(ctx, id)
@@ -90,7 +90,7 @@ func TestAJobHasNoOutcomeOfAnEarlierOneWithItsID(t *testing.T) {
 				t.Fatalf("%q: %+v", j.ID, s)
 			}
 		}
-		// The next job of the id lapses, or is dropped.
+		// The next job of the id expires, or is dropped.
 		for _, id := range []string{"a", "b", "c"} {
 			done(id)
 		}
@@ -107,7 +107,7 @@ func TestAJobHasNoOutcomeOfAnEarlierOneWithItsID(t *testing.T) {
 		must(q.Cancel(ctx, "c"))(t)
 		gone("c")
 		ok(t, must(q.Pop(ctx))(t).Ack(ctx))
-		// A push that is refused leaves what is known about the job.
+		// A push that is refused keeps the stored outcome.
 		must(q.Push(ctx, "v", PushOptions{ID: "d"}))(t)
 		j := must(q.Pop(ctx))(t)
 		ok(t, j.Progress(ctx, 0.5, "half"))
@@ -117,7 +117,7 @@ func TestAJobHasNoOutcomeOfAnEarlierOneWithItsID(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		ok(t, j.Ack(ctx))
-		// Discard removes the outcome of a job that was done before, and keeps that of a later one.
+		// Discard removes the outcome of a job that was done earlier, and keeps that of a later one.
 		for _, later := range []bool{false, true} {
 			done("e")
 			b.Pass(2 * time.Millisecond)

@@ -42,11 +42,11 @@ func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 	}
 }
 
-// Pop waits for a job, until the context ends. If the backend does not reply, Pop waits until
-// it does. If the context ends while a job is on its way, Pop returns the job or gives it back, which
-// may take up to a second; if it cannot, the queue delivers the job again after its lease. A value
-// that the codec cannot decode counts as a failed delivery. On a Replicated view of the Conn, Pop
-// returns a job when its lease is on the replicas.
+// Pop waits for a job, until the context ends. If the backend does not reply, Pop waits until it does. If the
+// context ends while a job is on its way, Pop returns the job or gives it back, which may take up to a
+// second; if it cannot, the queue delivers the job again after its lease. A value that the codec cannot
+// decode counts as a failed delivery. On a Replicated view of the Conn, Pop returns a job once its lease is
+// on the replicas.
 func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 	w := q.consumer()
 	defer w.close()
@@ -93,7 +93,7 @@ func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 // consumer waits for jobs repeatedly, in one goroutine.
 type consumer[T any] struct {
 	q       *Queue[T]
-	wakeups *wake.Dispatcher // open from the first wait to close; nil: there was none
+	wakeups *wake.Dispatcher // open from the first wait to close; nil before
 }
 
 func (q *Queue[T]) consumer() *consumer[T] { return &consumer[T]{q: q} }
@@ -106,7 +106,7 @@ func (w *consumer[T]) close() {
 
 // fetch waits for up to count jobs, and returns at least one or an error.
 func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
-	var lastErr error // of the last call without a reply
+	var lastErr error // the error of the last call without a reply
 	for tries := 0; ; {
 		raws, err := w.takeOrWait(ctx, count)
 		w.q.returnLateJobs(ctx, err)
@@ -134,7 +134,8 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 	}
 }
 
-// returnLateJobs gives back the jobs in a reply that came after its call had failed. They are ready again, and count one delivery.
+// returnLateJobs gives back the jobs in a reply that came after its call had failed. They are ready again,
+// and have counted one delivery.
 func (q *Queue[T]) returnLateJobs(ctx context.Context, failed error) {
 	v, ok := kit.Late(ctx, failed)
 	if !ok || v.Err() != nil {
@@ -146,13 +147,13 @@ func (q *Queue[T]) returnLateJobs(ctx context.Context, failed error) {
 			return err
 		})
 		if err != nil {
-			q.o.Logger.Warn("a job comes back after its lease", "queue", q.name, "job", r.id, "error", err)
+			q.o.Logger.Warn("a job could not be given back; it is ready again after its lease", "queue", q.name, "job", r.id, "error", err)
 		}
 	}
 }
 
-// confirmReplicated keeps the jobs whose leases enough replicas have stored. It extends the others until they have, instead of taking
-// them again, which would count a delivery. It drops jobs whose lease is lost.
+// confirmReplicated returns the jobs whose leases enough replicas have stored. It extends the leases of the
+// others until that is so: taking them again would count another delivery. It drops jobs whose lease is lost.
 func (q *Queue[T]) confirmReplicated(ctx context.Context, raws []storedJob, cause error) []storedJob {
 	for tries := 0; len(raws) > 0; tries++ {
 		q.o.Logger.Warn("a lease waits for replicas", "queue", q.name, "jobs", len(raws), "error", cause)
@@ -261,7 +262,7 @@ func (q *Queue[T]) decode(ctx context.Context, raws []storedJob) []*Job[T] {
 		settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		err = j.Fail(settleCtx, err)
 		if cancel(); err != nil {
-			q.o.Logger.Warn("a job comes back after its lease", "queue", q.name, "job", r.id, "error", err)
+			q.o.Logger.Warn("a job could not be given back; it is ready again after its lease", "queue", q.name, "job", r.id, "error", err)
 		}
 	}
 	return jobs

@@ -28,19 +28,19 @@ type PushOptions struct {
 	Priority int
 	// TTL is the time after which a due job that no consumer took is dropped. 0: never.
 	TTL time.Duration
-	// Unique is the time for which the queue refuses another job with the same ID, or, without an
-	// ID, with the same value, whatever its Headers and Timeout, also after this job was settled. The ID is made of the value
-	// then. 0: no time.
+	// Unique is the time for which the queue refuses another job with the same ID, even after this job was
+	// settled. Without an ID, the job's ID is derived from its value: the queue then refuses another job with
+	// the same value, whatever its Headers and Timeout. 0: no time.
 	Unique time.Duration
-	// Replace puts the job in the place of one that waits under the same ID, whatever Unique and MaxLen
-	// say: a job that is pushed again and again with a Delay runs once, that long after the last push.
-	// If a consumer has the job with the ID, the push returns ErrDuplicate. It needs an ID.
+	// Replace replaces a waiting job with the same ID, whatever Unique and MaxLen say: a job that is pushed
+	// again and again with a Delay runs once, when the Delay has passed since the last push. If a consumer has
+	// the job with the ID, the push returns ErrDuplicate. Replace needs an ID.
 	Replace bool
-	// Headers go with the job to its consumer: Job.Headers. A job with headers has an envelope in
-	// front of its payload, which clients that do not use this package see. At most 64 KB, in UTF-8.
+	// Headers are delivered with the job: Job.Headers. A job with headers has an envelope in front of its
+	// payload, which clients that do not use this package see. At most 64 KB, in UTF-8.
 	Headers map[string]string
-	// Timeout is the time after which the context of a function of Run ends, with the cause
-	// ErrTimeout, at each delivery. 0: that of the consumer's Options.
+	// Timeout is the time after which the context of a function of Run ends, with the cause ErrTimeout, at each
+	// delivery. 0: the Timeout of the consumer's Options.
 	Timeout time.Duration
 }
 
@@ -50,7 +50,7 @@ type Item[T any] struct {
 	PushOptions
 }
 
-// pushItem is a job to add. Exactly one of delay and at counts.
+// pushItem is a job to add. Either delay or at is set.
 type pushItem struct {
 	id        string // "": the server makes one
 	generated bool   // this package made the id
@@ -61,7 +61,7 @@ type pushItem struct {
 	ttl       int64
 	unique    int64
 	replace   bool
-	forget    bool // what is kept of an earlier job with the id goes
+	forget    bool // the outcome of an earlier job with the id is removed
 }
 
 // pushResult is the result of the push of one job.
@@ -87,12 +87,11 @@ const (
 	minRoomPause, maxRoomPause = 2 * time.Millisecond, 100 * time.Millisecond
 )
 
-// Push adds a job and returns its id. If it returns nil, the backend has the job. ErrFull,
-// ErrDuplicate and ebb.ErrArgument say that it does not. After any other error it may have the
-// job: push it again with the same ID and with a Unique that is longer than the program's
-// retries, and treat ErrDuplicate as success. With the ID alone, a job that was done meanwhile
-// would be done again. With Block, the context's error has ErrFull beside it if the context ended while Push waited for room.
-// Push costs one round trip.
+// Push adds a job and returns its id. If the error is nil, the backend has the job. ErrFull, ErrDuplicate and
+// ebb.ErrArgument mean that it does not. After any other error it may have the job: push it again with the
+// same ID and with a Unique that is longer than the program's retries, and treat ErrDuplicate as success.
+// With the ID alone, a job that was done meanwhile would be done again. With Block, if the context ended
+// while Push waited for room, ErrFull is in the chain of the error too. Push costs one round trip.
 func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
 	item := Item[T]{Value: v}
 	var err error
@@ -119,7 +118,7 @@ func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, 
 
 // duplicate returns the result of a push of a job that the queue did not add.
 func (q *Queue[T]) duplicate(p *pushItem) (id string, err error) {
-	if p.generated { // this package has sent it before
+	if p.generated { // an earlier attempt of this call has added it
 		q.counts.pushed.Add(1)
 		return p.id, nil
 	}
@@ -127,7 +126,8 @@ func (q *Queue[T]) duplicate(p *pushItem) (id string, err error) {
 	return "", q.failed("push "+p.name(), ErrDuplicate)
 }
 
-// calls returns the direct calls of an embedded engine; nil if there are none. Such an engine gets no request twice.
+// calls returns the direct calls of an embedded engine; nil if there are none. Requests to such an engine are
+// never sent twice.
 func (q *Queue[T]) calls() direct.Calls {
 	if q.scripted {
 		return nil
@@ -153,10 +153,9 @@ func (q *Queue[T]) PushLater(ctx context.Context, v T, delay time.Duration) erro
 	return err
 }
 
-// PushMany adds jobs in their order, each as Push would, in one round trip for every 500. It
-// returns their ids, "" for jobs that were not added, and the joined errors of these. If an
-// error has neither ErrFull nor ErrDuplicate in its chain, the jobs without an id in its group
-// of 500 may have been added.
+// PushMany adds jobs in their order, each as Push would, in one round trip for every 500. It returns their
+// ids, "" for jobs that were not added, and the joined errors of those jobs. If an error has neither ErrFull
+// nor ErrDuplicate in its chain, the jobs without an id in its group of 500 may have been added.
 func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, error) {
 	todo := make([]pushItem, len(items))
 	for i := range items {
@@ -236,7 +235,8 @@ func valueID(value []byte) string {
 	return "value:" + hex.EncodeToString(sum[:16])
 }
 
-// pushPart adds jobs in one round trip, and with Block waits for room and adds the rest. errs are the errors of jobs that were not added.
+// pushPart adds jobs in one round trip. With Block it waits for room and adds the rest. errs are the errors
+// of jobs that were not added.
 func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string) (errs []error, err error) {
 	at := make([]int, len(items)) // the indexes of the items in ids
 	for i := range at {
@@ -245,7 +245,7 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 	for tries := 0; ; tries++ {
 		results, err := q.store().push(ctx, items, q.o.MaxLen, q.o.Overflow == DropOldest)
 		if err != nil {
-			return errs, err // even if ctx has ended, and the attempt before was refused: the backend may have the jobs
+			return errs, err // even if ctx has ended and the previous attempt was refused: the backend may have the jobs
 		}
 		left := 0
 		for i, r := range results {

@@ -27,7 +27,7 @@ func TestIdsAreThoseOfTheirJobsAlsoAfterAWaitForRoom(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{MaxLen: 2, Overflow: Block})
 		items := []Item[string]{{Value: "-", PushOptions: PushOptions{ID: "taken"}}}
-		want := []string{""} // it is there already
+		want := []string{""} // the job exists already
 		for i := range 6 {
 			want = append(want, fmt.Sprint(i))
 			items = append(items, Item[string]{PushOptions: PushOptions{ID: want[i+1]}})
@@ -82,7 +82,7 @@ func TestAPushThatIsRepeatedWithUniqueRunsNoJobTwice(t *testing.T) {
 			o     PushOptions
 			again error
 		}{
-			{PushOptions{ID: "by its id"}, nil}, // so it would run twice
+			{PushOptions{ID: "by its id"}, nil}, // without Unique it would run twice
 			{PushOptions{ID: "and unique", Unique: time.Hour}, ErrDuplicate},
 		} {
 			if _, err := q.Push(ctx, "x", c.o); err != nil {

@@ -22,7 +22,7 @@ const (
 	minLease = 10 * time.Millisecond
 	// maxPriority is the highest priority of DQ.ADD.
 	maxPriority = 9
-	// maxDeliveries is the most that a job of ebb counts.
+	// maxDeliveries is the greatest number of deliveries that ebb counts.
 	maxDeliveries = 1<<16 - 1
 )
 
@@ -54,7 +54,7 @@ func (o Overflow) String() string {
 
 // Options configures a queue. The zero value works.
 type Options[T any] struct {
-	// Lease is the time for which a consumer has a job; Run extends it. 0: 30 s.
+	// Lease is the time for which a consumer has a job, unless Run extends it. 0: 30 s.
 	Lease time.Duration
 	// MaxDeliveries is the number of deliveries after which a job becomes a dead letter. 0: 16;
 	// negative: no limit.
@@ -72,8 +72,8 @@ type Options[T any] struct {
 	// Timeout is the time after which the context of a function of Run ends, with the cause
 	// ErrTimeout. PushOptions.Timeout overrides it. 0: no limit.
 	Timeout time.Duration
-	// Keep is the time for which Queue.Status knows that a job is done, with its result, and for which
-	// it knows what Job.Progress has reported. It costs a string key for each job. 0: no time.
+	// Keep is the time for which Queue.Status reports a done job with its result, and the last Job.Progress of a
+	// job. It costs a string key for each job. 0: no time.
 	Keep time.Duration
 	// Middleware wraps the function of Run; the first is the outermost.
 	Middleware []Middleware[T]
@@ -82,7 +82,7 @@ type Options[T any] struct {
 	Headers func(ctx context.Context) map[string]string
 	// Codec encodes values. nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// Logger gets the errors that no call returns. nil: no log.
+	// Logger receives the errors that no call returns. nil: no log.
 	Logger *slog.Logger
 }
 
@@ -127,18 +127,17 @@ type Queue[T any] struct {
 	name string
 	o    Options[T]
 
-	text     bool // values are strings, and have the default codec
-	scripted bool // for tests: the queue uses scripts also on ebb
+	text     bool // values are strings and have the default codec
+	scripted bool // for tests: the queue uses scripts even on ebb
 
-	logged     atomic.Bool // store has logged how the queue runs
-	configured atomic.Bool // ebb has the limits of the queue
+	logged     atomic.Bool // logFirstUse has run
+	configured atomic.Bool // ebb has the queue's limits
 	counts     counts
-	wakeups    wake.Channel // on backends without commands that wait
+	wakeups    wake.Channel // for backends without commands that wait
 }
 
-// New returns the queue of that name. All programs that use the name share the queue; limits
-// and leases are those of each program. New sends nothing to the backend. Errors:
-// ebb.ErrArgument.
+// New returns the queue of that name. All programs that use the name share the queue; each program has its
+// own limits and leases. New sends nothing to the backend. Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
 	name, o, err := kit.Make(c, "queue", name, opts)
 	if err != nil {
@@ -172,10 +171,11 @@ func (q *Queue[T]) String() string {
 
 func (q *Queue[T]) native() bool { return !q.scripted && q.c.Capabilities().Native }
 
-// store is the backend of a queue: native or scripts. Times are ms. Every method is one round trip, and one step for all other clients.
+// store is the backend of a queue: native or scripts. Times are in ms. Every method is one round trip, and
+// atomic for all other clients.
 type store interface {
 	push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error)
-	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
+	// take returns the jobs that it took together with ebb.ErrNotReplicated, but not with any other error.
 	take(ctx context.Context, count int, lease int64) (takeResult, error)
 	// jobsOfReply returns the jobs in a reply to take.
 	jobsOfReply(v conn.Value) []storedJob
@@ -185,29 +185,29 @@ type store interface {
 	bury(ctx context.Context, r *storedJob, reason string) (bool, error)
 	cancel(ctx context.Context, ids []string) (int64, error)
 	info(ctx context.Context) (Info, error)
-	// dead returns dead letters, the oldest first, behind the one with an id.
+	// dead returns dead letters, the oldest first, behind the one with the id after.
 	dead(ctx context.Context, n int, after string) ([]storedLetter, error)
 	revive(ctx context.Context, ids []string) (int64, error)
 	discard(ctx context.Context, ids []string) (int64, error)
-	// schedule returns the next occurrence.
+	// schedule stores a schedule and returns its next occurrence.
 	schedule(ctx context.Context, s *cron.Schedule) (int64, error)
 	unschedule(ctx context.Context, names []string) (int64, error)
 	schedules(ctx context.Context) ([]*cron.Schedule, error)
 	peek(ctx context.Context, state State, after string, count int) ([]storedEntry, error)
 	get(ctx context.Context, id string) (storedEntry, error)
-	// pause is without an end if ms is 0.
+	// pause pauses the queue for ms, or without an end if ms is 0.
 	pause(ctx context.Context, ms int64) error
 	resume(ctx context.Context) error
 	requeue(ctx context.Context, ids []string) (int64, error)
 	reschedule(ctx context.Context, id string, delay int64) (bool, error)
 	// note stores a consumer's report for keep ms, and acknowledges the job if done.
 	note(ctx context.Context, r *storedJob, report string, keep int64, done bool) (bool, error)
-	// status returns the name of a job's state, "dead" for a dead letter, "" if there is no such job,
-	// and its report.
+	// status returns the name of a job's state ("dead" for a dead letter, "" if there is no such job) and its
+	// report.
 	status(ctx context.Context, id string) (state, report string, err error)
-	// postpone gives a job back as a new one with another payload.
+	// postpone replaces a job with a new one that has another payload.
 	postpone(ctx context.Context, r *storedJob, delay int64, payload []byte) (bool, error)
-	// remove removes all keys; it is not one step.
+	// remove removes all keys; it is not atomic.
 	remove(ctx context.Context) error
 }
 
@@ -220,8 +220,8 @@ type storedJob struct {
 // takeResult is the result of take.
 type takeResult struct {
 	jobs []storedJob
-	// wait is the time until the next attempt if there is no job. 0: at once, because a call removes a bounded number of entries and
-	// there are more; negative: no job will fall due, or the time is unknown.
+	// wait is the time until the next attempt if there is no job. 0: at once, because a call removes a bounded
+	// number of entries and there are more. Negative: no job will fall due, or the time is unknown.
 	wait time.Duration
 }
 
@@ -253,10 +253,10 @@ func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
 	return q.inChunks(ctx, "cancel", ids, q.store().cancel)
 }
 
-// Delete removes the queue: the jobs in all states, the dead letters, the schedules, a pause,
-// and the records of Unique. A consumer that has a job gets ErrLost when it settles it. On other servers than ebb
-// Delete searches all keys of the backend for the records of Unique, O(keys). What Status knows about
-// jobs that are done stays for Keep.
+// Delete removes the queue: the jobs in all states, the dead letters, the schedules, a pause, and the records
+// of Unique. A consumer that has a job gets ErrLost when it settles it. On servers other than ebb, Delete
+// searches all keys of the backend for the records of Unique, O(keys). The outcomes that Status reports stay
+// for Keep.
 func (q *Queue[T]) Delete(ctx context.Context) error {
 	if err := q.store().remove(ctx); err != nil {
 		return q.failed("delete", err)

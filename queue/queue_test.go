@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// ways runs a test on every backend, and on the embedded one also by scripts: ebb's
-// own commands and the scripts must not differ.
+// ways runs a test on every backend, and on the embedded engine with scripts too: ebb's own commands and the
+// scripts must not differ.
 func ways(t *testing.T, test func(t *testing.T, b *backends.Backend, open func(o Options[string]) *Queue[string])) {
 	for _, scripted := range []bool{false, true} {
 		name := "best"
@@ -26,7 +26,7 @@ func ways(t *testing.T, test func(t *testing.T, b *backends.Backend, open func(o
 		t.Run(name, func(t *testing.T) {
 			backends.Each(t, func(t *testing.T, b *backends.Backend) {
 				if scripted && b.Kind != "mem" {
-					return // the others are covered
+					return // other tests cover it
 				}
 				name := fresh(b)
 				test(t, b, func(o Options[string]) *Queue[string] {
@@ -39,7 +39,7 @@ func ways(t *testing.T, test func(t *testing.T, b *backends.Backend, open func(o
 	}
 }
 
-// virtual is ways on the embedded engine alone: exact times.
+// virtual runs a test as ways does, but on the embedded engine alone, where times are exact.
 func virtual(t *testing.T, test func(t *testing.T, b *backends.Backend, open func(o Options[string]) *Queue[string])) {
 	for _, scripted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "commands", true: "scripts"}[scripted], func(t *testing.T) {
@@ -55,10 +55,10 @@ func virtual(t *testing.T, test func(t *testing.T, b *backends.Backend, open fun
 	}
 }
 
-// fresh returns a name that no other test uses, nor this one if it runs again.
+// fresh returns a name that no other test uses, and no earlier run of this one.
 func fresh(b *backends.Backend) string { return b.Name("q") + "-" + kit.ID()[:8] }
 
-// must returns what a call returned if it did not fail.
+// must returns the value of a call, and fails the test if the call failed.
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -83,7 +83,7 @@ func failsWith(t testing.TB, err, want error) {
 	}
 }
 
-// drain takes and acknowledges what is due.
+// drain takes and acknowledges the due jobs.
 func drain(t testing.TB, ctx context.Context, q *Queue[string]) (values []string) {
 	t.Helper()
 	for {
@@ -163,7 +163,7 @@ func TestAJobIsDeliveredWhenItIsDue(t *testing.T) {
 	})
 }
 
-// now is the backend's time.
+// now returns the backend's time.
 func now(t testing.TB, b *backends.Backend) time.Time {
 	t.Helper()
 	v := must(b.Do(b.Context(), "TIME"))(t)
@@ -380,7 +380,7 @@ func TestABoundDropsTheOldest(t *testing.T) {
 		if j.Value != "b" {
 			t.Errorf("%q", j.Value)
 		}
-		must(q.Push(ctx, "e"))(t) // c goes, b is leased
+		must(q.Push(ctx, "e"))(t) // c is dropped, b is leased
 		ok(t, j.Ack(ctx))
 		same(t, drain(t, ctx, q), "d", "e")
 		for _, v := range []string{"f", "g", "h"} {
@@ -512,7 +512,7 @@ func TestReplaceRunsAJobOnceAfterTheLastPush(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 		ok(t, j.Ack(ctx))
-		_, err = q.Push(ctx, "done", o) // Unique holds for a job that does not wait
+		_, err = q.Push(ctx, "done", o) // Unique applies to a job that no longer waits
 		failsWith(t, err, ErrDuplicate)
 		_, err = q.Push(ctx, "v", PushOptions{Replace: true})
 		failsWith(t, err, ebb.ErrArgument)

@@ -12,8 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// fewReplicas makes a backend one of which the replicas may be away: what a call did is
-// beside the error.
+// fewReplicas makes a backend whose replicas may be away: a call then returns its result together with the
+// error.
 func fewReplicas(away *atomic.Bool) func(context.Context, string, func() (ebb.Value, error)) (ebb.Value, error) {
 	return func(_ context.Context, _ string, run func() (ebb.Value, error)) (ebb.Value, error) {
 		v, err := run()
@@ -32,7 +32,7 @@ func TestJobsAreNotSpentWhileReplicasAreAway(t *testing.T) {
 			ctx, o := b.Context(), Options[string]{Lease: 50 * time.Millisecond, MaxDeliveries: 2}
 			q := must(New(ebb.Use(d), fresh(b), o))(t)
 			q.scripted = scripted
-			_, err := q.TryPop(ctx) // so that the queue knows its limits
+			_, err := q.TryPop(ctx) // sends the queue its limits
 			failsWith(t, err, ErrEmpty)
 			must(q.PushMany(ctx, []Item[string]{{Value: "a"}, {Value: "b"}}))(t)
 			away.Store(true)
@@ -79,7 +79,7 @@ func TestWhatTheMasterAloneHasIsSaid(t *testing.T) {
 		away, d := atomic.Bool{}, &between{c: b.Conn}
 		d.call = fewReplicas(&away)
 		ctx, q := b.Context(), must(New(ebb.Use(d), fresh(b), Options[string]{Lease: 3 * time.Second}))(t)
-		_, err := q.TryPop(ctx) // so that the queue knows its limits
+		_, err := q.TryPop(ctx) // sends the queue its limits
 		failsWith(t, err, ErrEmpty)
 
 		away.Store(true)
@@ -108,7 +108,7 @@ func TestWhatTheMasterAloneHasIsSaid(t *testing.T) {
 			cause <- context.Cause(ctx)
 			return nil
 		})
-		b.Pass(1500 * time.Millisecond) // extended once
+		b.Pass(1500 * time.Millisecond) // the lease is extended once
 		away.Store(true)
 		failsWith(t, <-cause, ErrLost)
 		failsWith(t, stop(), context.Canceled)
@@ -123,7 +123,7 @@ func TestALeaseThatIsLostBeforeItIsReplicatedHasNoHolder(t *testing.T) {
 		away, d := atomic.Bool{}, &between{c: b.Conn}
 		d.call = fewReplicas(&away)
 		ctx, q := b.Context(), must(New[string](ebb.Use(d), fresh(b)))(t)
-		_, err := q.TryPop(ctx) // so that the queue knows its limits
+		_, err := q.TryPop(ctx) // sends the queue its limits
 		failsWith(t, err, ErrEmpty)
 		id := must(q.Push(ctx, "cancelled"))(t)
 		away.Store(true)

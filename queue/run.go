@@ -16,15 +16,14 @@ import (
 // settleTimeout is the time for which Run tries to settle a job whose function has returned.
 const settleTimeout = 10 * time.Second
 
-// Run calls fn with jobs, in up to workers goroutines at a time, until the context ends. It
-// returns when all calls have returned, with an error that says why it ended and that has the
-// context's error in its chain.
+// Run calls fn with jobs, in up to workers goroutines at a time, until the context ends. It returns when all
+// calls have returned, with an error that gives the reason and has the context's error in its chain.
 //
-// The result of fn, behind the Middleware of Options, settles the job unless fn did: nil is Ack, an
-// error is Fail, that of Later is Postpone, and a panic counts as an error. Run extends the lease while fn runs. The context of fn ends when the
-// lease is lost, with the cause ErrLost, or its Timeout is over, with ErrTimeout, or Grace after Run's context, or when Run ends with an
-// error. A job that is interrupted this way is due again at once, unless fn's error has
-// ErrPermanent in its chain.
+// The result of fn, behind the Middleware of Options, settles the job unless fn has settled it: nil is Ack,
+// an error is Fail, an error of Later is Postpone, and a panic counts as an error. Run extends the lease
+// while fn runs. The context of fn ends when the lease is lost, with the cause ErrLost; when the job's
+// Timeout is over, with ErrTimeout; Grace after the end of Run's context; or when Run ends with an error. A
+// job that is interrupted this way is due again at once, unless fn's error has ErrPermanent in its chain.
 //
 // After a pause of the process the context's Done may be closed some time later than that; Err looks at the clock.
 func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Context, j *Job[T]) error) error {
@@ -54,7 +53,8 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 	return err
 }
 
-// dispatchJobs takes as many jobs as there are idle workers and starts them, until ctx ends or a fetch fails. It returns why it ended.
+// dispatchJobs takes jobs for the idle workers and starts them, until ctx ends or a fetch fails. It returns
+// the reason.
 func (q *Queue[T]) dispatchJobs(ctx context.Context, busy chan struct{}, start func(*Job[T])) error {
 	w := q.consumer()
 	defer w.close()
@@ -126,8 +126,8 @@ func (q *Queue[T]) finish(ctx context.Context, j *Job[T], err error) {
 	}
 }
 
-// runWithLease runs a function for as long as the lease lasts, and extends the lease meanwhile. If the function ends its goroutine, the
-// job stays leased until its lease ends.
+// runWithLease runs a function for as long as the lease lasts, and extends the lease meanwhile. If the
+// function ends its goroutine with runtime.Goexit, the job stays leased until its lease ends.
 func (q *Queue[T]) runWithLease(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) (err error, lost bool) {
 	jobCtx, cancel := context.WithCancelCause(ctx)
 	lease, release := q.keepLease(jobCtx, j, cancel)
@@ -154,8 +154,8 @@ func run[T any](ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]
 	return fn(ctx, j)
 }
 
-// panicked returns the error of a function that has panicked: the first line of the panic. The stack goes to the Logger, because
-// the error becomes the reason of a dead letter.
+// panicked returns the error of a function that has panicked: the first line of the panic. The Logger gets
+// the stack, because the error becomes the reason of a dead letter.
 func (q *Queue[T]) panicked(p any, jobs ...string) error {
 	q.o.Logger.Error("the function of a job has panicked", "queue", q.name, "jobs", jobs, "panic", p, "stack", string(debug.Stack()))
 	line, _, _ := strings.Cut(fmt.Sprint(p), "\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// running runs workers in the background until stop, which returns Run's error.
+// running runs workers in the background until the returned stop is called, which returns Run's error.
 func running(b *backends.Backend, q *Queue[string], workers int, fn func(context.Context, *Job[string]) error) (stop func() error) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
@@ -37,7 +37,7 @@ func TestRunExtendsTheLeaseForAsLongAsTheFunctionRuns(t *testing.T) {
 		case "mem":
 			took = 10 * time.Second
 		case "file":
-			took = 0 // it is the engine of mem
+			took = 0 // this is the embedded engine
 		}
 		done := make(chan struct{}, 10)
 		stop := running(b, q, 2, func(ctx context.Context, j *Job[string]) error {
@@ -50,7 +50,7 @@ func TestRunExtendsTheLeaseForAsLongAsTheFunctionRuns(t *testing.T) {
 		<-done
 		b.Until("the job is done", func() bool { return must(q.Len(ctx))(t) == 0 })
 		failsWith(t, stop(), context.Canceled)
-		if n := runs.Load(); n != 1 && b.Virtual() { // elsewhere the machine may have slept for a lease
+		if n := runs.Load(); n != 1 && b.Virtual() { // on a real backend the machine may have slept for a lease
 			t.Errorf("%d runs", n)
 		}
 	})
@@ -101,7 +101,7 @@ func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 	})
 }
 
-// logged has the lines of a log.
+// logged keeps the lines of a log.
 type logged struct {
 	mu   sync.Mutex // guards what follows
 	text bytes.Buffer
@@ -113,7 +113,7 @@ func (l *logged) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// wantStack checks that the log tells, each time that a job has panicked, with what and where.
+// wantStack checks that the log reports each panic of a job, with its value and its place.
 func wantStack(t *testing.T, log *logged, job, panicked, where string) {
 	t.Helper()
 	log.mu.Lock()

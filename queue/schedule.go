@@ -16,7 +16,7 @@ import (
 
 // This file has schedules: rules by which the queue adds a job again and again.
 //
-//	ebb             the server adds the job of an occurrence and dates the next, in one step
+//	ebb             the server adds the job of an occurrence and computes the next, in one step
 //	other servers   the next call of a consumer does it: schedule_scripts.go
 //
 // On both an occurrence becomes a job at most once.
@@ -68,12 +68,12 @@ type ScheduleOptions struct {
 	From time.Time
 	// Until is the last instant at which there may be an occurrence. Default: no end.
 	Until time.Time
-	// Late is the time after which an occurrence that nothing has noticed is skipped. 0: no limit.
-	// After a time without a server, or on other servers than ebb without a consumer, only the last
-	// occurrence of that time becomes a job in any case.
+	// Late is the time after which an occurrence that was not handled is skipped. 0: no limit. After a time
+	// without a server, or on servers other than ebb without a consumer, only the last occurrence of that time
+	// becomes a job in any case.
 	Late time.Duration
-	// Overlap adds the job of an occurrence although the job of the one before is in the queue.
-	// Otherwise the occurrence is skipped and counted.
+	// Overlap adds the job of an occurrence even if the job of the previous one is in the queue. Without Overlap
+	// the occurrence is skipped and counted.
 	Overlap bool
 	// Priority of the jobs is 0 to 9: see PushOptions.
 	Priority int
@@ -85,7 +85,7 @@ type ScheduleOptions struct {
 type Scheduled[T any] struct {
 	Name string
 	Rule Rule
-	// Value is that of the jobs; the zero value if Err is not nil: the codec could not decode it.
+	// Value is the value of the jobs. It is the zero value if Err is not nil: the codec could not decode it.
 	Value T
 	Err   error
 	// Next is the instant of the next occurrence, by the backend's clock.
@@ -94,20 +94,21 @@ type Scheduled[T any] struct {
 	Last time.Time
 	// Runs counts the occurrences that became jobs.
 	Runs int64
-	// Skipped counts those that did not: the job before was in the queue, or nothing ran at the time.
+	// Skipped counts the occurrences that did not become jobs, because the previous job was in the queue, or
+	// nothing ran at the time.
 	Skipped int64
-	// Late counts those that did not because of ScheduleOptions.Late.
+	// Late counts the occurrences that were skipped because of ScheduleOptions.Late.
 	Late int64
 }
 
-// Schedule adds a job with the value v at each instant of the rule, and returns the first one. The
-// job's ID is the name, @ and the instant in ms since 1970. It replaces the schedule of that name. If
-// the rule, From and Until are the same, the schedule goes on, with its next occurrence: a
-// program can declare its schedules at each start.
+// Schedule adds a job with the value v at each instant of the rule, and returns the first instant. The job's
+// ID is the name, @ and the instant in ms since 1970. Schedule replaces the schedule of that name. If the
+// rule, From and Until are the same, the schedule continues with its next occurrence: a program can declare
+// its schedules at each start.
 //
-// Each occurrence becomes one job, or is counted as skipped. On ebb the server adds it, and no client
-// needs to run. On other servers the consumers of the queue add it when they ask for jobs: without
-// a consumer no occurrence becomes a job, and later only the last one does. MaxLen does not apply.
+// Each occurrence becomes one job, or is counted as skipped. On ebb the server adds it, and no client needs
+// to run. On other servers the consumers of the queue add it when they ask for jobs: without a consumer no
+// occurrence becomes a job, and later only the last one does. MaxLen does not apply.
 //
 // Schedule costs one round trip on ebb, and two on other servers. A queue has at most 10,000
 // schedules, with names of 1 to 255 bytes. Errors: ebb.ErrArgument, ErrNever, ErrFull.
@@ -158,7 +159,7 @@ func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*c
 	return s, err
 }
 
-// toMillis returns the ms since 1970 of an option's time; 0: there is none.
+// toMillis returns the ms since 1970 of an option's time; 0: the option is not set.
 func toMillis(what string, at time.Time) (int64, error) {
 	if at.IsZero() {
 		return 0, nil
@@ -219,7 +220,7 @@ func (n *native) schedule(ctx context.Context, s *cron.Schedule) (int64, error) 
 	return next, scheduleError(err)
 }
 
-// scheduleError adds the error of this package to that of ebb.
+// scheduleError adds the matching error of this package to an error of ebb.
 func scheduleError(err error) error {
 	var refused conn.ReplyError
 	if !errors.As(err, &refused) {
@@ -254,7 +255,7 @@ func (n *native) schedules(ctx context.Context) ([]*cron.Schedule, error) {
 	return all, nil
 }
 
-// readSchedule returns a schedule in a reply of DQ.SCHEDULES.
+// readSchedule returns a schedule in a reply to DQ.SCHEDULES.
 func readSchedule(v conn.Value) (*cron.Schedule, error) {
 	s := &cron.Schedule{}
 	for key, value := range v.Pairs {

@@ -20,25 +20,27 @@ import (
 //	{name}:ticks   zset   schedule, by its next occurrence in ms
 //	{name}:paused  string kept while the queue is paused, with a TTL if the pause has an end
 //
-// Lua cannot compute the next occurrence of a cron expression; a consumer does. If schedules are due, takeScript replies with them
-// instead of jobs. The consumer computes the next state of each for two cases: the job before is in the queue, or is not. tickScript
-// replaces the schedule if it is still the one that the consumer has read: one of several consumers succeeds, and adds the job and the
-// next occurrence in one step.
+// Lua cannot compute the next occurrence of a cron expression, so a consumer does. If schedules are due,
+// takeScript replies with them instead of jobs. The consumer computes the next state of each for two cases:
+// the previous job is in the queue, or is not. tickScript replaces the schedule if it is still the one that
+// the consumer has read: one of several consumers succeeds, and adds the job and the next occurrence in one
+// step.
 
 const (
 	// ticksDue is the first element of takeScript's reply if schedules are due.
 	ticksDue = -2
-	// maxTicks is the number of schedules that a call handles, as maxExpirations.
+	// maxTicks is the number of schedules that a call handles at most; see maxExpirations.
 	maxTicks = "100"
-	// maxTickRounds is the number of times that a call of take handles schedules before it takes jobs.
+	// maxTickRounds is the number of times that a call of take handles schedules at most before it takes jobs.
 	maxTickRounds = 8
-	// tickRetry is the number of ms after which consumers handle a schedule again that this program cannot read: another program may.
+	// tickRetry is the number of ms after which consumers try again to handle a schedule that this program
+	// cannot read: another program may be able to.
 	tickRetry = 60_000
 	// maxDeclares is the number of attempts of Schedule if other programs change the schedule meanwhile.
 	maxDeclares = 10
 )
 
-// scheduleKeys returns the keys of schedules and of a pause, which follow the common ones.
+// scheduleKeys returns the keys of schedules and of a pause, which follow the common keys.
 func (s *scripts) scheduleKeys() []string {
 	return []string{kit.Key(s.name, "cron"), kit.Key(s.name, "ticks"), kit.Key(s.name, "paused")}
 }
@@ -94,13 +96,14 @@ func readRecord(name, text string) (*cron.Schedule, error) {
 	return s, nil
 }
 
-// readScheduleScript replies with the time in ms, and the record of a schedule: ARGV wake, name.
+// readScheduleScript replies with the time in ms, and the record of a schedule. ARGV: wake, name.
 var readScheduleScript = conn.NewScript(luaSchedulePrelude + `
 return finish({now, call('HGET', cron, ARGV[2])})
 `)
 
-// setScheduleScript replaces a schedule: ARGV wake, name, its present record ("": there is none), the new one, its next occurrence, and
-// the greatest number of schedules. The reply is 0 if the present record differs, 2 if there are too many.
+// setScheduleScript replaces a schedule. ARGV: wake, name, its current record ("": there is none), the new
+// record, its next occurrence, and the greatest number of schedules. The reply is 0 if the current record
+// differs, 2 if there are too many schedules.
 var setScheduleScript = conn.NewScript(luaSchedulePrelude + `
 local old = call('HGET', cron, ARGV[2]) or ''
 if old ~= ARGV[3] then return finish(0) end
@@ -111,8 +114,8 @@ if call('ZRANGE', ticks, 0, 0)[1] == ARGV[2] then redis.pcall('PUBLISH', wake, '
 return finish(1)
 `)
 
-// unscheduleScript removes schedules: ARGV wake, whether it removes those that are due, names. Otherwise, if some are due, it removes
-// none and replies as takeScript does.
+// unscheduleScript removes schedules. ARGV: wake, whether it removes schedules that are due, names. If it may
+// not, and some are due, it removes none and replies as takeScript does.
 var unscheduleScript = conn.NewScript(luaSchedulePrelude + `
 local n, due = 0, {now}
 for i = 3, ARGV[2] == '1' and 2 or #ARGV do
@@ -133,9 +136,9 @@ return finish(n)
 // schedulesScript replies with names and records.
 var schedulesScript = conn.NewScript(luaSchedulePrelude + `return finish(call('HGETALL', cron))`)
 
-// tickScript handles due schedules: ARGV wake, then of each its name, its present record, the new record if the occurrence becomes a job,
-// the new record if not, the next occurrence (0: there is none), the id of the job, the id of the job before ("": Overlap), due (0: no
-// job), payload, priority, TTL.
+// tickScript handles due schedules. ARGV: wake; then for each schedule: its name, its current record, the new
+// record if the occurrence becomes a job, the new record if it does not, the next occurrence (0: none), the
+// id of the job, the id of the previous job ("": Overlap), the due time (0: no job), payload, priority, TTL.
 var tickScript = conn.NewScript(luaSchedulePrelude + `
 local news, n = nil, 0
 for i = 2, #ARGV, 11 do
@@ -178,7 +181,7 @@ func (s *scripts) schedule(ctx context.Context, want *cron.Schedule) (int64, err
 			text = v.Elems[1].String()
 			old, _ = readRecord(name, text) // a record that cannot be read is replaced
 		}
-		if old != nil && old.Next <= now { // its last occurrence is of the schedule that is replaced
+		if old != nil && old.Next <= now { // its last occurrence belongs to the schedule that is replaced
 			due := v.Elems[1]
 			due.Str = name
 			if err := s.tick(ctx, []conn.Value{v.Elems[0], due, v.Elems[1]}); err != nil {
@@ -246,7 +249,7 @@ func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {
 	return all, nil
 }
 
-// tick handles the schedules of a reply of takeScript: the time, then the name and the record of each.
+// tick handles the schedules in a reply to takeScript: the time, then the name and the record of each.
 func (s *scripts) tick(ctx context.Context, due []conn.Value) error {
 	if len(due)%2 == 0 {
 		return errorReply("a pop", conn.Value{Elems: due})

@@ -162,7 +162,7 @@ func TestADueOccurrenceOutlivesItsSchedule(t *testing.T) {
 			func() error { return second(q.Unschedule(ctx, "s", "none")) },
 		} {
 			must(q.Schedule(ctx, "s", "old", Every(30*time.Millisecond)))(t)
-			b.Pass(31 * time.Millisecond) // without a consumer
+			b.Pass(31 * time.Millisecond) // there is no consumer
 			ok(t, end())
 			if j := must(q.TryPop(ctx))(t); j.Value != "old" {
 				t.Errorf("%+v", j)
@@ -171,7 +171,7 @@ func TestADueOccurrenceOutlivesItsSchedule(t *testing.T) {
 			}
 			must(q.Unschedule(ctx, "s"))(t)
 		}
-		if n := must(q.Len(ctx))(t); n != 0 && b.Virtual() { // elsewhere the machine may have slept for another occurrence
+		if n := must(q.Len(ctx))(t); n != 0 && b.Virtual() { // on a real backend the machine may have slept for another occurrence
 			t.Errorf("%d jobs are left", n)
 		}
 	})

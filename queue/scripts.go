@@ -22,7 +22,7 @@ type scripts struct {
 	max  int
 }
 
-// keys returns the KEYS that all scripts have, with space for more.
+// keys returns the KEYS that all scripts have, with capacity for more.
 func (s *scripts) keys(more int) []string {
 	keys := make([]string, 0, 6+more)
 	for _, suffix := range [...]string{"jobs", "waiting", "events", "died", "letters", "last"} {
@@ -128,7 +128,7 @@ func (s *scripts) jobsOfReply(v conn.Value) []storedJob {
 	return jobs
 }
 
-// parseJobs returns the jobs of a reply of DQ.POP or takeScript.
+// parseJobs returns the jobs of a reply to DQ.POP or takeScript.
 func parseJobs(elems []conn.Value) ([]storedJob, error) {
 	jobs := make([]storedJob, len(elems))
 	for i, e := range elems {
@@ -199,7 +199,7 @@ func (s *scripts) info(ctx context.Context) (i Info, err error) {
 	return i, nil
 }
 
-// timeUntil returns a time of Info from ms; -1: there is none.
+// timeUntil converts a time of Info from ms; -1 means none.
 func timeUntil(ms int64) time.Duration {
 	if ms < 0 {
 		return -1

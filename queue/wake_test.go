@@ -16,8 +16,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// woken runs a test of waiting consumers on backends without commands that wait: q goes
-// through d, other is another program's. Times are exact.
+// woken runs a test of waiting consumers on backends without commands that wait. The calls of q pass through
+// d; other is another program's queue. Times are exact.
 func woken(t *testing.T, test func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string])) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		d, name := &between{c: b.Conn}, fresh(b)
@@ -27,8 +27,8 @@ func woken(t *testing.T, test func(t *testing.T, b *backends.Backend, d *between
 	})
 }
 
-// popping is a Pop in the background: a function that waits for what it got, and for
-// how long after begin.
+// popping runs a Pop in the background. It returns a function that waits for its result, and for the time
+// since begin.
 func popping(ctx context.Context, q *Queue[string]) (got func(begin time.Time) (string, time.Duration)) {
 	value, at := make(chan string, 1), time.Time{}
 	go func() {
@@ -49,7 +49,7 @@ func popping(ctx context.Context, q *Queue[string]) (got func(begin time.Time) (
 func TestAWaiterHearsOfWhatCameWhileItSubscribed(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		d.subscribe = func(ctx context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {
-			_ = kit.Sleep(ctx, 100*time.Millisecond) // it has looked, and waits
+			_ = kit.Sleep(ctx, 100*time.Millisecond) // the consumer has looked, and waits
 			if _, err := other.Push(ctx, "v"); err != nil {
 				t.Error(err)
 			}
@@ -109,7 +109,7 @@ func TestAnotherWaiterFindsOutWhatALeavingOneKnew(t *testing.T) {
 		b.Pass(time.Millisecond)
 		must(other.Push(ctx, "v", PushOptions{Delay: time.Second}))(t)
 		begin := time.Now()
-		b.Pass(500 * time.Millisecond) // the first got the message
+		b.Pass(500 * time.Millisecond) // the first waiter got the message
 		cancel()
 		_, _ = first(begin)
 		if v, took := second(begin); v != "v" || took != time.Second {
@@ -201,7 +201,7 @@ func TestABackendThatIsAwayIsAskedLessAndLessOften(t *testing.T) {
 		defer cancel()
 		_, err := q.Pop(ctx)
 		failsWith(t, err, context.DeadlineExceeded)
-		failsWith(t, err, ebb.ErrUnavailable) // it says why nothing came
+		failsWith(t, err, ebb.ErrUnavailable) // the error gives the reason
 		if n := calls.Load(); n < 100 || n > 400 {
 			t.Errorf("asked %d times in 5 minutes", n)
 		}
