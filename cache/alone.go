@@ -9,18 +9,18 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// With Options.Alone a Get that the backend keeps waiting calls its loader. It must not wait for that time in each call, nor have
-// a value and hold it back.
+// With Options.Alone a Get that the backend keeps waiting calls its loader. A Get must not wait for that time
+// in each call, and must not hold back a value that it has.
 
 const (
-	// lookPause is the pause between two looks for a backend that is away.
+	// lookPause is the pause between two probes of a backend that does not answer.
 	lookPause = time.Second
-	// keepWithin is the time for which Get waits until what it has loaded is stored: a backend that is well needs less.
+	// keepWithin is the time for which Get waits until its loaded value is stored: a healthy backend needs less.
 	keepWithin = 100 * time.Millisecond
 )
 
-// lost reports whether the call that got the error why from the backend goes on without it. If the backend did not answer, later
-// calls do not ask it before it answers again.
+// lost reports whether the call that got the error why continues without the backend. If the backend did not
+// answer, later calls do not ask it until it answers again.
 func (x *Cache[K, V]) lost(ctx context.Context, r request[K, V], why error) bool {
 	if !x.o.Alone || ctx.Err() != nil || !conn.Temporary(why) {
 		return false
@@ -31,13 +31,14 @@ func (x *Cache[K, V]) lost(ctx context.Context, r request[K, V], why error) bool
 	return true
 }
 
-// unanswered reports whether an error says that there was no reply, not even one that the server is not ready.
+// unanswered reports whether an error means that there was no reply, not even the reply that the server is
+// not ready.
 func unanswered(err error) bool {
 	var refused conn.ReplyError
 	return errors.Is(err, conn.ErrUnavailable) && !errors.As(err, &refused)
 }
 
-// look marks the backend as away, and looks for it in the background.
+// look marks the backend as away, and probes it in the background.
 func (x *Cache[K, V]) look(ctx context.Context, r request[K, V]) {
 	if !x.away.CompareAndSwap(false, true) {
 		return
@@ -55,8 +56,8 @@ func (x *Cache[K, V]) look(ctx context.Context, r request[K, V]) {
 	}
 }
 
-// soon runs fn, which stores a value or gives a lease back. With Alone it does not wait for longer than keepWithin: fn goes on in the
-// background, and inTime is false.
+// soon runs fn, which stores a value or gives a lease back. With Alone it waits at most for keepWithin: fn
+// then continues in the background, and inTime is false.
 func (x *Cache[K, V]) soon(ctx context.Context, fn func(context.Context)) (inTime bool) {
 	done := make(chan struct{})
 	if !x.o.Alone || !x.inBackground(ctx, func(ctx context.Context) { defer close(done); fn(ctx) }) {
@@ -73,8 +74,8 @@ func (x *Cache[K, V]) soon(ctx context.Context, fn func(context.Context)) (inTim
 	}
 }
 
-// inBackground runs fn in a goroutine, with a context that has the values of ctx and ends with Close, and for which Close waits. After
-// Close it does not.
+// inBackground runs fn in a goroutine, for which Close waits. fn's context has the values of ctx and ends
+// with Close. After Close, inBackground does not run fn, and returns false.
 func (x *Cache[K, V]) inBackground(ctx context.Context, fn func(context.Context)) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

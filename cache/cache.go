@@ -26,39 +26,40 @@ type Options[K comparable, V any] struct {
 	Codec conn.Codec[V]
 	// Fresh is the time for which a value is fresh; 0: a minute.
 	Fresh time.Duration
-	// TTL is the time after which a value is gone; it is longer than Fresh. 0: ten times Fresh.
+	// TTL is the time after which a value expires; it is longer than Fresh. 0: ten times Fresh.
 	TTL time.Duration
 	// Jitter lengthens Fresh and TTL by a random share, of at most this percentage, so that values that were
 	// loaded together do not go stale together.
 	Jitter int
-	// Lease is the time for which other programs wait for a loader whose program has died, up to an hour;
-	// 0: 5 s. While the program lives, its loader may take longer.
+	// Lease is the time for which other programs wait for a loader whose program has died, up to an hour; 0: 5
+	// s. While the program lives, its loader may take longer.
 	Lease time.Duration
 	// AbsentTTL is the time for which the absence of a value is remembered, when a loader returns ErrAbsent;
 	// 0: absence is not remembered.
 	AbsentTTL time.Duration
-	// Local is the number of fresh values that Get keeps in this process, those last used; 0: none. A
-	// value goes when it becomes stale, or any program changes it, and all go when the connection is
-	// lost. Where the backend cannot report changes (ebb.Conn.Track) a value is kept for a tenth of Fresh at most.
+	// Local is the number of fresh values that Get keeps in this process, the most recently used ones; 0: none.
+	// A value is removed when it becomes stale, or when any program changes it; all are removed when the
+	// connection is lost. If the backend cannot report changes (ebb.Conn.Track), a value is kept for a tenth of
+	// Fresh at most.
 	Local int
 	// Alone makes Get call its loader itself while the backend does not answer, once per key in this process;
-	// the result is not stored. After a call that got no answer, Get does so at once until the backend answers again, unless it
-	// is a cluster, of which the rest may answer. Get does not wait more than 100 ms for a value to be stored. Without
-	// Alone, Get returns the error.
+	// the result is not stored. After a call without an answer, Get does so at once until the backend answers
+	// again, except with a cluster, whose other nodes may answer. Get waits at most 100 ms for a value to be
+	// stored. Without Alone, Get returns the error.
 	Alone bool
-	// Logger gets one description of how the cache runs, and the errors of loads in the background. nil: no
+	// Logger receives one description of how the cache runs, and the errors of loads in the background. nil: no
 	// log.
 	Logger *slog.Logger
 }
 
-// State says how old a value is.
+// State describes the age of a value.
 type State int
 
 // These are the states.
 const (
 	Absent = State(fresh.Absent) // there is no value
 	Fresh  = State(fresh.Fresh)  // the value is fresh
-	Stale  = State(fresh.Stale)  // the value is stale: the next Get has a program load another
+	Stale  = State(fresh.Stale)  // the value is stale: the next Get lets one program load another
 )
 
 // String returns the state in a word.
@@ -72,16 +73,16 @@ func (s State) String() string {
 	return "absent"
 }
 
-// Figures count what the calls of Get of this process have met.
+// Figures counts the results of this process's calls of Get.
 type Figures struct {
-	Fresh  int64 // fresh values, remembered absence included
+	Fresh  int64 // fresh values, including remembered absence
 	Local  int64 // of these, values that were kept in this process (Options.Local)
 	Stale  int64 // stale values that were returned
 	Waited int64 // calls that waited for another call's load
 	Loads  int64 // calls of loaders
-	Failed int64 // of these, those that returned an error other than ErrAbsent
-	Lost   int64 // of these, those whose value was not stored, because the key had changed meanwhile
-	Alone  int64 // of these, those without the backend
+	Failed int64 // loads that returned an error other than ErrAbsent
+	Lost   int64 // loads whose value was not stored, because the key had changed meanwhile
+	Alone  int64 // loads without the backend
 }
 
 // Cache is a cache on a backend. Its methods are safe for concurrent use.
@@ -89,9 +90,9 @@ type Cache[K comparable, V any] struct {
 	c       *conn.Conn
 	name    string
 	o       Options[K, V]
-	scripts bool // for tests: also on ebb
+	scripts bool // for tests: use scripts even on ebb
 	once    sync.Once
-	near    *nearcache.Cache // with Options.Local
+	near    *nearcache.Cache // nil without Options.Local
 
 	ctx    context.Context // of loads in the background
 	cancel context.CancelFunc
@@ -106,18 +107,19 @@ type Cache[K comparable, V any] struct {
 	fresh, local, stale, waited, loads, failed, superseded, alone atomic.Int64
 }
 
-// flight is a call of Get that loads or waits, and for which other calls of this process wait.
+// flight is a call of Get that loads or waits, while other calls of this process wait for it.
 type flight[V any] struct {
 	done  chan struct{} // closed when the other fields are set
 	value V
 	err   error
-	retry bool // the context of the call has ended, or the key has changed: another call goes on
+	retry bool // the context of the call has ended, or the key has changed: another call continues
 
 	joined bool // another call waits; the cache's mu guards it
 }
 
-// New returns the cache of that name. It sends nothing to the backend. The caller closes the cache. No name may be the
-// beginning of another up to a colon, as "user" is of "user:1": the two could share entries. Errors: ebb.ErrArgument.
+// New returns the cache of that name. It sends nothing to the backend. The caller must close the cache. No
+// name may be the beginning of another up to a colon, as "user" is of "user:1": the two could share entries.
+// Errors: ebb.ErrArgument.
 func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Cache[K, V], error) {
 	name, o, err := kit.Make(c, "cache", name, opts)
 	if err != nil {
@@ -131,17 +133,17 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	bad := ""
 	switch {
 	case o.Fresh < time.Millisecond || o.Fresh > maxSpan:
-		bad = fmt.Sprintf("Fresh is %v: from 1 ms to 10 years", o.Fresh)
+		bad = fmt.Sprintf("Fresh is %v; it must be from 1 ms to 10 years", o.Fresh)
 	case o.TTL <= o.Fresh || o.TTL > maxSpan:
-		bad = fmt.Sprintf("TTL is %v: longer than Fresh, which is %v, and up to 10 years", o.TTL, o.Fresh)
+		bad = fmt.Sprintf("TTL is %v; it must be longer than Fresh, which is %v, and at most 10 years", o.TTL, o.Fresh)
 	case o.Jitter < 0 || o.Jitter > 100:
-		bad = fmt.Sprintf("Jitter is %d: from 0 to 100 percent", o.Jitter)
+		bad = fmt.Sprintf("Jitter is %d; it must be from 0 to 100 percent", o.Jitter)
 	case o.Lease < time.Millisecond || o.Lease > time.Hour:
-		bad = fmt.Sprintf("Lease is %v: from 1 ms to an hour", o.Lease)
+		bad = fmt.Sprintf("Lease is %v; it must be from 1 ms to an hour", o.Lease)
 	case o.Local < 0:
-		bad = fmt.Sprintf("Local is %d: 0 (no local values) or more", o.Local)
+		bad = fmt.Sprintf("Local is %d; it must be 0 (no local values) or more", o.Local)
 	case o.AbsentTTL < 0 || o.AbsentTTL > maxSpan:
-		bad = fmt.Sprintf("AbsentTTL is %v: from 0 (absence is not remembered) to 10 years", o.AbsentTTL)
+		bad = fmt.Sprintf("AbsentTTL is %v; it must be from 0 (absence is not remembered) to 10 years", o.AbsentTTL)
 	}
 	if bad != "" {
 		return nil, kit.Argument("cache", name, "%s", bad)
@@ -163,9 +165,9 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 // maxSpan bounds the options that are times.
 const maxSpan = 10 * 365 * 24 * time.Hour
 
-// Close ends the loads in the background, waits for them, and forgets the values of Options.Local. The programs that share the cache go
-// on: what was being loaded is left to them. Calls of Get that run go on too; later ones return stale values without
-// a new load. Close may be called twice.
+// Close ends the loads in the background, waits for them, and removes the values of Options.Local. Other
+// programs that share the cache continue, and may load these keys again. Running calls of Get continue too;
+// later calls return stale values without a new load. Close may be called twice.
 func (x *Cache[K, V]) Close() {
 	x.mu.Lock()
 	x.closed = true
@@ -177,8 +179,8 @@ func (x *Cache[K, V]) Close() {
 	}
 }
 
-// changed forgets local values, so that this process reads what it has written. Each call that writes makes
-// it at its end, even if it failed, because it may have run.
+// changed removes local values, so that this process reads its own writes. Each call that writes calls it at
+// its end, even after an error, because the write may have taken effect.
 func (x *Cache[K, V]) changed(keys ...string) {
 	if x.near == nil {
 		return
@@ -198,7 +200,7 @@ func (x *Cache[K, V]) String() string {
 	return fmt.Sprintf("cache %q (%s)", x.name, how)
 }
 
-// Figures returns what the calls of this process have met so far.
+// Figures returns the counts of this process so far.
 func (x *Cache[K, V]) Figures() Figures {
 	return Figures{Fresh: x.fresh.Load(), Local: x.local.Load(), Stale: x.stale.Load(), Waited: x.waited.Load(), Loads: x.loads.Load(),
 		Failed: x.failed.Load(), Lost: x.superseded.Load(), Alone: x.alone.Load()}
@@ -235,10 +237,10 @@ func (x *Cache[K, V]) keys(ks []K) ([]string, error) {
 	return keys, nil
 }
 
-// The value of an entry is a flag, and what the codec has made.
+// The value of an entry is a flag and the codec's bytes.
 const (
 	flagValue  = 'v'
-	flagAbsent = 'a' // the loader says that there is no value
+	flagAbsent = 'a' // the loader returned ErrAbsent
 )
 
 // decode returns the value of an entry, or ErrAbsent.
@@ -247,7 +249,7 @@ func (x *Cache[K, V]) decode(body string) (v V, err error) {
 	case body == string(flagAbsent):
 		return v, ErrAbsent
 	case body == "" || body[0] != flagValue:
-		return v, fmt.Errorf("%w: the entry has no flag of package cache", conn.ErrValue)
+		return v, fmt.Errorf("%w: the entry does not begin with a flag of package cache", conn.ErrValue)
 	}
 	return x.o.Codec.Decode([]byte(body[1:]))
 }
@@ -259,7 +261,7 @@ func (x *Cache[K, V]) spans() (span, ttl time.Duration) {
 }
 
 // Look returns the value of a key and its state. It loads nothing. The error is ErrAbsent if a loader has
-// said so within AbsentTTL.
+// returned that within AbsentTTL.
 func (x *Cache[K, V]) Look(ctx context.Context, k K) (v V, s State, err error) {
 	key, err := x.key(k)
 	if err != nil {
@@ -291,7 +293,7 @@ func (x *Cache[K, V]) Set(ctx context.Context, k K, v V) error {
 	return x.wrap("set", err)
 }
 
-// Stale makes the values of keys stale: the next Get of each still returns the value, and has one program
+// Stale makes the values of keys stale: the next Get of each still returns the value, and lets one program
 // load another. A load that is under way stores nothing.
 func (x *Cache[K, V]) Stale(ctx context.Context, ks ...K) error {
 	keys, err := x.keys(ks)
@@ -316,7 +318,7 @@ func (x *Cache[K, V]) Delete(ctx context.Context, ks ...K) error {
 // Options.AbsentTTL the cache remembers it.
 var ErrAbsent = errors.New("there is no value")
 
-// wrap adds the cache and the operation to an error. ErrAbsent is a result, and stays as it is.
+// wrap adds the cache and the operation to an error. It leaves ErrAbsent unchanged, because that is a result.
 func (x *Cache[K, V]) wrap(doing string, err error) error {
 	if err == nil || err == ErrAbsent {
 		return err

@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// each runs a test on each kind of backend, and with scripts also on ebb.
+// each runs a test on each kind of backend, and on ebb with scripts too.
 func each(t *testing.T, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
 	t.Helper()
 	on(t, backends.Each, o, test)
 }
 
-// virtually is each in virtual time alone.
+// virtually runs a test as each does, in virtual time alone.
 func virtually(t *testing.T, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
 	t.Helper()
 	on(t, backends.Virtual, o, test)
@@ -35,7 +35,7 @@ func on(t *testing.T, kinds backends.On, o Options[string, string],
 	for _, scripts := range []bool{false, true} {
 		kinds := kinds
 		if scripts {
-			kinds = backends.Virtual // elsewhere that is how it is, or kind ebb-scripts has it
+			kinds = backends.Virtual // other kinds use scripts anyway, or kind ebb-scripts covers this
 		}
 		t.Run(map[bool]string{false: "as-it-is", true: "scripts"}[scripts], func(t *testing.T) {
 			kinds(t, func(t *testing.T, b *backends.Backend) {
@@ -57,14 +57,14 @@ func open(t *testing.T, c *conn.Conn, name string, o Options[string, string]) *C
 	return x
 }
 
-// second returns another program's cache of the same name.
+// second returns the cache of the same name in another program.
 func second(t *testing.T, x *Cache[string, string]) *Cache[string, string] {
 	y := open(t, x.c, x.name, x.o)
 	y.scripts = x.scripts
 	return y
 }
 
-// loads returns a loader of the value that was there when it began, with the number of its calls.
+// loads returns a loader that returns the value and counts its calls.
 func loads(value string, calls *atomic.Int64) Loader[string, string] {
 	return func(context.Context, string) (string, error) {
 		calls.Add(1)
@@ -180,8 +180,8 @@ func TestALoadThatBeganBeforeAnInvalidationStoresNothing(t *testing.T) {
 	}
 }
 
-// TestACallGetsNoValueFromBeforeAnInvalidation has a call begin after a Delete, in a program whose load from before the
-// Delete still runs, while another program loads the new value.
+// In TestACallGetsNoValueFromBeforeAnInvalidation a call begins after a Delete. The load of its own program
+// began before the Delete and still runs, while another program loads the new value.
 func TestACallGetsNoValueFromBeforeAnInvalidation(t *testing.T) {
 	for _, absent := range []bool{false, true} {
 		t.Run(map[bool]string{false: "value", true: "absence"}[absent], func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestALongLoadKeepsItsLeaseAndADeadOneLosesIt(t *testing.T) {
 		if calls.Load() != 1 {
 			t.Errorf("%d loads", calls.Load())
 		}
-		// A program that was elected and died.
+		// A program that was elected and then died.
 		if err := x.Delete(context.Background(), "k"); err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestALoadWhoseCallerHasLeftIsStored(t *testing.T) {
 		defer leave()
 		v, err := x.Get(ctx, "k", func(ctx context.Context, _ string) (string, error) {
 			leave()
-			if b.Virtual() { // elsewhere it would take long; the lease is renewed meanwhile
+			if b.Virtual() { // in real time it would take long; the lease is renewed meanwhile
 				return "v", pause(context.WithoutCancel(ctx), 3*o.Lease)
 			}
 			return "v", nil
@@ -419,11 +419,11 @@ func TestAloneWaitsOnceForABackendThatHangs(t *testing.T) {
 				t.Errorf("Get took %v, want at most %v", d, limit)
 			}
 		}
-		// A value is returned though it cannot be stored.
+		// A value is returned even if it cannot be stored.
 		took(keepWithin, func(context.Context, string) (string, error) { h.hangs.Store(true); return "v", nil })
 		b.Pass(4 * time.Second)
 		asked := h.asked.Load()
-		for range 20 { // meanwhile the look for the backend hangs, and no call does
+		for range 20 { // meanwhile the probe of the backend hangs, and no call does
 			took(0, loads("v", new(atomic.Int64)))
 			b.Pass(time.Second)
 		}
@@ -451,7 +451,7 @@ func TestAloneLoadsWhenTheBackendGoesWhileItWaits(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		h := hanging{b.Driver(), new(atomic.Bool), new(atomic.Int64)}
 		x, y := open(t, conn.New(h), b.Name("page"), o), open(t, b.Conn, b.Name("page"), o)
-		x.scripts, y.scripts = true, true // which look again and again
+		x.scripts, y.scripts = true, true // with scripts they poll
 		defer x.Close()
 		defer y.Close()
 		begun, end := make(chan struct{}), make(chan struct{})
@@ -488,7 +488,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	})
 }
 
-// The first use of a cache is logged, and the log's line describes it.
+// The first use of a cache is logged, and the line describes the cache.
 func TestTheFirstUseIsLogged(t *testing.T) {
 	var log strings.Builder
 	o := Options[string, string]{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
@@ -590,7 +590,7 @@ func TestAStaleValueGoesWhenItsLoaderReturnsErrAbsent(t *testing.T) {
 		if _, err := x.Get(b.Context(), "k", absent); err != ErrAbsent {
 			t.Errorf("Get returned %v", err)
 		}
-		// What is stored while the loader runs stays.
+		// A value that is stored while the loader runs stays.
 		want(t, x, "w", loads("w", new(atomic.Int64)))
 		b.Pass(60 * time.Millisecond)
 		want(t, x, "w", func(ctx context.Context, k string) (string, error) {

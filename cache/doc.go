@@ -12,15 +12,15 @@
 //	    ─▶ stale    the value at once; one program is elected, and loads the next in the background
 //	    ─▶ missing  the elected call loads; the others wait for its value
 //
-// The election gives a lease and a token. The lease is renewed while the load runs, so a load may take as
-// long as it needs, and ends soon after the program of the loader has died. The value is stored only if the
-// token is still the key's: Set, Stale and Delete end it, so a value that was read before an invalidation
-// cannot come back after it.
+// The elected call gets a lease and a token. The lease is renewed while the load runs, so that a load may
+// take as long as it needs, and the lease ends soon after the loader's program has died. The value is stored
+// only if the token is still the key's: Set, Stale and Delete end it, so that a value that was read before an
+// invalidation cannot come back after it.
 //
 // An entry is a key, "{name:key}", so that a server evicts entries one by one. On ebb it is a string with
 // FRESH, and Get is GETFRESH. On other servers it is a string with a head of 17 bytes (version, fresh
-// deadline in ms, flag), the lease is the key "{name:key}:load", and each operation is one script in the
-// server's time.
+// deadline in ms, flag), the lease is the key "{name:key}:load", and each operation is one script that uses
+// the server's time.
 //
 // Start reading at Cache.Get; package internal/fresh has the two layouts.
 package cache

@@ -18,7 +18,7 @@ type Loader[K comparable, V any] func(ctx context.Context, key K) (V, error)
 // request is a call of Get.
 type request[K comparable, V any] struct {
 	k       K
-	key     string // of k, at the backend
+	key     string // k's name at the backend
 	load    Loader[K, V]
 	backend fresh.Backend
 }
@@ -28,20 +28,22 @@ type request[K comparable, V any] struct {
 //
 //   - a fresh value, or absence that is remembered, is returned at once;
 //   - a stale value is returned at once, too; if no program loads the key, this one does so in the
-//     background, with a context that has the values of ctx and ends with Close; if its loader returns ErrAbsent, the value goes;
+//     background, with a context that has the values of ctx and ends with Close; if its loader returns ErrAbsent, the value is removed;
 //   - if there is no value, the call loads it, or waits for the program that does until ctx ends.
 //
-// A value that the codec cannot read, of an older type or of another program, counts as none, and what is loaded replaces it.
+// A value that the codec cannot read, of an older type or of another program, counts as missing, and the
+// loaded value replaces it.
 //
-// What a call returns is never older than a Set or Delete that had returned before the call. With Options.Local this holds for
-// the writes of this Cache; those of other programs count from the report of the backend on: at once, or after up to 45 s if the
-// connection swallows what it gets, and after a tenth of Fresh where there are no reports.
+// A call never returns a value older than a Set or Delete that had returned before the call. With
+// Options.Local this holds for the writes of this Cache. Writes of other programs count once the backend
+// reports them: at once, or after up to 45 s if the connection loses what is sent through it. Without reports
+// they count after a tenth of Fresh.
 //
-// If a loader fails, its call and the calls of the same process that wait for it get the error, and in
-// another process a waiting call runs its loader. If a loader panics, another call loads, and the panic
-// reaches the caller of Get; in the background it ends the program. A value that a loader returns after the end of ctx is
-// stored, too, and until it returns, the lease is renewed. Errors: ErrAbsent, that of the loader, and
-// those of the backend unless Options.Alone is set.
+// If a loader fails, its call and the calls of the same process that wait for it get the error; a waiting
+// call in another process runs its own loader. If a loader panics, another call loads, and the panic reaches
+// the caller of Get; in the background it ends the program. A value that a loader returns after the end of
+// ctx is stored too, and the lease is renewed until then. Errors: ErrAbsent; the loader's error; and the
+// backend's, unless Options.Alone is set.
 func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err error) {
 	if err := kit.Callable(load != nil, "load"); err != nil {
 		return v, x.wrap("get", err)
@@ -67,7 +69,7 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 			switch {
 			case readable(err):
 				return x.hit(ctx, r, &e, v, err)
-			case e.Token != "": // this call replaces it
+			case e.Token != "": // this call loads the next value
 			case discarded == maxDiscards:
 				return v, x.wrap("get", err)
 			default:
@@ -98,7 +100,7 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 	}
 }
 
-// kept returns the value of a key that the process keeps; ok is false if there is none that can be read.
+// kept returns the value of a key from this process; ok is false if there is none, or none that can be read.
 func (x *Cache[K, V]) kept(key string) (v V, ok bool, err error) {
 	if x.near == nil {
 		return v, false, nil
@@ -116,14 +118,16 @@ func (x *Cache[K, V]) kept(key string) (v V, ok bool, err error) {
 	return v, true, err
 }
 
-// maxDiscards is the number of values that a call discards because it cannot read them: another program stores them meanwhile.
+// maxDiscards is the number of values that a call discards because it cannot read them, while another program
+// keeps storing them.
 const maxDiscards = 3
 
-// errUnreadable says that a call has waited for a value which it cannot read.
+// errUnreadable is the error of a call that has waited for a value that it cannot read.
 var errUnreadable = errors.New("the value cannot be read")
 
-// readable reports whether an entry has a value, or the absence of one, by the error of decode. Another program or an older codec
-// may have stored the entry; a cache can load what it cannot read.
+// readable reports, by the error of decode, whether the cache can use an entry: it has a value, or records
+// the absence of one. Another program or an older codec may have stored an entry that it cannot read; it
+// loads such a value again.
 func readable(err error) bool { return err == nil || err == ErrAbsent }
 
 // discard removes an entry that cannot be read for the reason why, unless it has changed.
@@ -135,7 +139,8 @@ func (x *Cache[K, V]) discard(ctx context.Context, r request[K, V], e *fresh.Ent
 	return r.backend.Discard(ctx, r.key, e.Body)
 }
 
-// localShare: without reports of changes a value is kept in the process for a tenth of Fresh.
+// localShare is the part of Fresh for which a value is kept in the process if there are no reports of
+// changes: a tenth.
 const localShare = 10
 
 // read reads the entry of a request, and keeps it in the process while it is fresh.
@@ -163,7 +168,7 @@ func (x *Cache[K, V]) hit(ctx context.Context, r request[K, V], e *fresh.Entry, 
 	return v, err
 }
 
-// refresh loads in the background what replaces an entry.
+// refresh loads, in the background, the value that replaces an entry.
 func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], e fresh.Entry) {
 	started := x.inBackground(ctx, func(inner context.Context) {
 		if _, _, err := x.load(inner, r, e, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
@@ -175,8 +180,8 @@ func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], e fresh.Entr
 	}
 }
 
-// join returns the flight of a key that this process has, and whether the caller leads it. A caller that was
-// elected always leads.
+// join returns this process's flight of a key, and whether the caller leads it. An elected caller always
+// leads.
 func (x *Cache[K, V]) join(key string, elected bool) (f *flight[V], leads bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -189,10 +194,10 @@ func (x *Cache[K, V]) join(key string, elected bool) (f *flight[V], leads bool) 
 	return f, true
 }
 
-// closeFlight ends the time in which calls join a flight, and reports whether one has. What the flight returns must be
-// the key's value at an instant after each of these calls began: a value may be invalidated while it is on its way, and
-// a call that begins then must not get it. So the leader closes the flight before it sends the request that says that
-// its value is the key's. f may be nil.
+// closeFlight ends the time in which calls can join a flight, and reports whether one has joined. The value
+// that a flight returns must be the key's value at an instant after each of these calls began: a value may be
+// invalidated while it is on its way, and a call that begins after that must not get it. So the leader closes
+// the flight before it sends the request that confirms its value. f may be nil.
 func (x *Cache[K, V]) closeFlight(key string, f *flight[V]) (joined bool) {
 	if f == nil {
 		return false
@@ -205,8 +210,9 @@ func (x *Cache[K, V]) closeFlight(key string, f *flight[V]) (joined bool) {
 	return f.joined
 }
 
-// runFlight runs do for the calls of this process that wait for the flight. current is false if the value may be older
-// than an invalidation: the leader's call began before that, but the other calls read again.
+// runFlight runs do for the calls of this process that wait for the flight. current is false if the value may
+// be older than an invalidation: the leader may return it, because its call began before the invalidation,
+// but the other calls read again.
 func (x *Cache[K, V]) runFlight(ctx context.Context, f *flight[V], key string, do func() (v V, current bool, err error)) {
 	f.err, f.retry = errors.New("the loader panicked"), true
 	defer func() {
@@ -217,7 +223,8 @@ func (x *Cache[K, V]) runFlight(ctx context.Context, f *flight[V], key string, d
 	f.value, f.err, f.retry = v, err, !current || err != nil && ctx.Err() != nil
 }
 
-// loadOrWait loads if this call was elected, and waits for a value or its election if not. e is the entry that it has read.
+// loadOrWait loads if this call was elected, and otherwise waits for a value or for its election. e is the
+// entry that it has read.
 func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
 	for n := 0; e.Token == "" && e.State == fresh.Absent; n++ {
 		if n == 0 {
@@ -256,8 +263,8 @@ func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.E
 	return v, current, err
 }
 
-// load calls the loader under the lease of e, and stores its value in place of that of e, if there is one. current reports whether
-// the token was the key's when the value was stored.
+// load calls the loader under the lease of e, and stores its value, in place of the value of e if there is
+// one. current reports whether the token was still the key's when the value was stored.
 func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
 	token, settled := e.Token, false
 	defer func() {
@@ -285,7 +292,7 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 		if x.closeFlight(r.key, f) {
 			current, _ = r.backend.Renew(storing, r.key, token, x.o.Lease)
 		}
-		if e.State != fresh.Absent { // the stale value is one that is no longer
+		if e.State != fresh.Absent { // the stale value no longer exists at the source
 			defer x.changed(r.key)
 			if failed := r.backend.Discard(storing, r.key, e.Body); failed != nil && !x.o.Alone {
 				return v, current, failed
@@ -312,7 +319,7 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 	return v, failed == nil && ok, err
 }
 
-// keep stores what was loaded under a lease. ok is false if the key has changed meanwhile.
+// keep stores a value that was loaded under a lease. ok is false if the key has changed meanwhile.
 func (x *Cache[K, V]) keep(ctx context.Context, r request[K, V], token, body string, span, ttl time.Duration) (ok bool, err error) {
 	defer x.changed(r.key)
 	if ok, err = r.backend.Set(ctx, r.key, body, token, span, ttl); err == nil && !ok {
@@ -328,7 +335,7 @@ func (x *Cache[K, V]) callUnderLease(ctx context.Context, r request[K, V], token
 	renewer.Go(func() {
 		for kit.Sleep(renewing, max(x.o.Lease/3, time.Millisecond)) == nil {
 			if mine, err := r.backend.Renew(renewing, r.key, token, x.o.Lease); err == nil && !mine {
-				return // the key has changed: what is loaded will not be stored
+				return // the key has changed: the loaded value will not be stored
 			}
 		}
 	})
@@ -350,14 +357,14 @@ func (x *Cache[K, V]) call(ctx context.Context, r request[K, V]) (V, error) {
 	return v, err
 }
 
-// giveBack releases a lease, so that another program can get it at once.
+// giveBack releases a lease, so that another program can get the lease at once.
 func (x *Cache[K, V]) giveBack(ctx context.Context, r request[K, V], token string) {
 	if token != "" {
 		_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return r.backend.Release(ctx, r.key, token) })
 	}
 }
 
-// withoutBackend returns the error of the backend, or with Options.Alone loads without it.
+// withoutBackend returns the backend's error, or with Options.Alone loads without the backend.
 func (x *Cache[K, V]) withoutBackend(ctx context.Context, r request[K, V], why error) (v V, err error) {
 	if !x.lost(ctx, r, why) {
 		return v, x.wrap("get", why)

@@ -23,7 +23,7 @@ func TestALocalValueGoesWhenItChanges(t *testing.T) {
 	each(t, Options[string, string]{Fresh: time.Hour, TTL: 2 * time.Hour, Local: 10}, func(t *testing.T, b *backends.Backend,
 		x *Cache[string, string]) {
 		if b.Kind == "ebb-scripts" {
-			return // nothing reports changes: a value is kept for a tenth of an hour
+			return // there are no reports of changes: a value is kept for a tenth of an hour
 		}
 		ctx, y := b.Context(), open(t, b.Open(), x.name, Options[string, string]{Fresh: time.Hour, TTL: 2 * time.Hour})
 		y.scripts = x.scripts
@@ -56,7 +56,7 @@ func TestALocalValueGoesWhenItChanges(t *testing.T) {
 		becomes("3")
 		must(y.Stale(ctx, "k"))
 		becomes("loaded")
-		// Our own writes are read at once.
+		// A process reads its own writes at once.
 		for _, v := range []string{"4", "5"} {
 			must(x.Set(ctx, "k", v))
 			want(t, x, v, load)
@@ -88,7 +88,7 @@ func TestALocalValueIsFreshToTheMillisecond(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		b.Pass(2 * time.Second)
-		want(t, x, "old", load) // stale: it is not local, and another one is loaded
+		want(t, x, "old", load) // the stale value is not local, and another value is loaded
 		b.Until("the load", func() bool { return x.Figures().Loads == 1 && calls.Load() == 1 })
 		b.Pass(time.Millisecond)
 		want(t, x, "new", load)
