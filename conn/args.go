@@ -20,7 +20,7 @@ func commandName(args []any) string {
 	return s
 }
 
-// checkCommand refuses what must not run on a borrowed connection.
+// checkCommand refuses commands that must not run on a borrowed connection.
 func checkCommand(args []any) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: there is no command", ErrArgument)
@@ -39,7 +39,7 @@ func checkCommand(args []any) error {
 	return checkState(c, name, sub)
 }
 
-// checkState refuses a command that changes its connection, and says what to use instead.
+// checkState refuses a command that changes its connection. The error names the alternative.
 func checkState(c *routing.Command, name, sub string) error {
 	if !c.Has(routing.Stateful) {
 		return nil
@@ -55,5 +55,5 @@ func checkState(c *routing.Command, name, sub string) error {
 	if strings.Contains(c.Name, "|") {
 		return fmt.Errorf("%w: %s %s", ErrStateful, strings.ToUpper(name), sub)
 	}
-	return fmt.Errorf("%w: %s: the URL of Open says which database, which user and which protocol", ErrStateful, name)
+	return fmt.Errorf("%w: %s: set the database, the user and the protocol in the URL of Open", ErrStateful, name)
 }

@@ -69,7 +69,7 @@ func (textCodec[T]) Decode(data []byte) (v T, err error) {
 	return v, nil
 }
 
-// plainCodec is for strings and byte slices.
+// plainCodec is the codec for strings and byte slices.
 type plainCodec[T any] struct{}
 
 func (plainCodec[T]) Encode(v T) ([]byte, error) {
@@ -92,7 +92,7 @@ func (plainCodec[T]) Decode(data []byte) (v T, err error) {
 	return v, nil
 }
 
-// cut is the beginning of data, for messages.
+// cut returns the beginning of data, for messages.
 func cut(data []byte) []byte {
 	const limit = 64
 	return data[:min(len(data), limit)]

@@ -19,11 +19,11 @@ const Forever time.Duration = -1
 type SetOptions struct {
 	TTL     time.Duration // the time for which the value lives; 0: no deadline
 	At      time.Time     // the deadline, by the backend's clock; zero: see TTL
-	KeepTTL bool          // keep the deadline of the value before
+	KeepTTL bool          // keep the deadline of the previous value
 	NX      bool          // only if the key does not exist
 	XX      bool          // only if the key exists
 	Fresh   time.Duration // with TTL: GETFRESH calls the value stale after it; 0: never. ebb only
-	Token   int64         // only if this is the token that GETFRESH gave. ebb only
+	Token   int64         // only if GETFRESH gave this token for the key. ebb only
 }
 
 // Get returns a string, or ErrNil if there is no such key.
@@ -69,8 +69,8 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 	return c.set(ctx, key, value, &o)
 }
 
-// SetText is Set for a string. On an embedded engine it allocates nothing; a call of Set or SetTTL allocates the interface value, unless
-// the string is a constant.
+// SetText is Set for a string. On an embedded engine it allocates nothing, whereas Set and SetTTL allocate
+// the interface value, unless the string is a constant.
 func (c *Conn) SetText(ctx context.Context, key, value string, opts ...SetOptions) error {
 	o, err := setOptions("SetText", opts)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Conn) SetText(ctx context.Context, key, value string, opts ...SetOption
 	return c.set(ctx, key, value, &o)
 }
 
-// setOptions returns the options of a method.
+// setOptions returns the options that a method was called with.
 func setOptions(method string, opts []SetOptions) (o SetOptions, err error) {
 	switch len(opts) {
 	case 0:
@@ -124,8 +124,8 @@ func (c *Conn) set(ctx context.Context, key string, value any, o *SetOptions) er
 	return err
 }
 
-// setDirect sets a string by a direct call, and reports whether it did or the condition did not hold. The command reports what is
-// wrong with options.
+// setDirect sets a string by a direct call. done is true if it has set the string, or if the condition did
+// not hold. For invalid options it does nothing, because the command reports the error.
 func (c *Conn) setDirect(ctx context.Context, key, value string, o *SetOptions) (done bool, _ error) {
 	d := direct.Of(c)
 	if d == nil || o.Fresh != 0 || o.Token != 0 || o.NX && o.XX || ctx.Err() != nil {
@@ -160,7 +160,8 @@ func setState(d direct.Calls, key, value string, o direct.SetOptions) (done bool
 	return false, nil
 }
 
-// plainText returns a string, or bytes as one for a call that keeps nothing of it; ok is false for another type.
+// plainText returns a string, or bytes as a string for a call that does not retain it; ok is false for
+// another type.
 func plainText(value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -227,8 +228,7 @@ func (c *Conn) Append(ctx context.Context, key string, value any) (int64, error)
 	return number(c.Do(ctx, "APPEND", key, value))
 }
 
-// Incr adds 1 to an integer, which begins as 0, and returns the sum. The key's
-// deadline stays.
+// Incr adds 1 to an integer, which starts at 0, and returns the sum. The key's deadline stays.
 func (c *Conn) Incr(ctx context.Context, key string) (int64, error) {
 	return number(c.Do(ctx, "INCR", key))
 }
@@ -247,12 +247,12 @@ func (c *Conn) IncrByFloat(ctx context.Context, key string, f float64) (float64,
 	return v.AsFloat()
 }
 
-// Del deletes keys and returns how many of them existed.
+// Del deletes keys and returns the number of keys that existed.
 func (c *Conn) Del(ctx context.Context, keys ...string) (int64, error) {
 	return number(c.Do(ctx, withKeys("DEL", keys)...))
 }
 
-// Exists returns how many of the keys exist. A key that is named twice counts twice.
+// Exists returns the number of keys that exist. A key that is named twice counts twice.
 func (c *Conn) Exists(ctx context.Context, keys ...string) (int64, error) {
 	return number(c.Do(ctx, withKeys("EXISTS", keys)...))
 }
@@ -290,8 +290,8 @@ func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return lifetime(number(c.Do(ctx, "PTTL", key)))
 }
 
-// lifetime returns the time that a reply of PTTL and its like has: -2 for nothing, -1 for no deadline, or
-// milliseconds.
+// lifetime converts a reply of PTTL and similar commands: -2 if the key does not exist, -1 for no deadline,
+// otherwise milliseconds.
 func lifetime(ms int64, err error) (time.Duration, error) {
 	switch {
 	case err != nil:
@@ -304,7 +304,7 @@ func lifetime(ms int64, err error) (time.Duration, error) {
 	return time.Duration(min(ms, mostMillis)) * time.Millisecond, nil
 }
 
-// mostMillis is the number of ms that fit into a time.Duration: 292 years.
+// mostMillis is the greatest number of ms that fits into a time.Duration: 292 years.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // scanCount is the number of keys or elements that one call of SCAN, HSCAN, SSCAN or ZSCAN visits: some 20 us of work,
@@ -318,8 +318,8 @@ func (c *Conn) Scan(ctx context.Context, pattern string) iter.Seq2[string, error
 	return scan(ctx, c, []any{"SCAN"}, pattern, 1, func(of []Value) (string, error) { return of[0].Str, nil })
 }
 
-// scan yields what a command of the SCAN family returns: each element is n values of the
-// reply, which read turns into one.
+// scan yields the result of a command of the SCAN family. Each element is n values of the reply, which read
+// turns into one.
 func scan[T any](ctx context.Context, c *Conn, command []any, pattern string, n int, read func(of []Value) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		pattern = cmp.Or(pattern, "*")
@@ -350,7 +350,7 @@ func scan[T any](ctx context.Context, c *Conn, command []any, pattern string, n 
 // DBSize returns the number of keys in the database.
 func (c *Conn) DBSize(ctx context.Context) (int64, error) { return number(c.Do(ctx, "DBSIZE")) }
 
-// Publish sends a message to a channel and returns how many subscribers received it.
+// Publish sends a message to a channel and returns the number of subscribers that received it.
 func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64, error) {
 	return number(c.Do(ctx, "PUBLISH", channel, payload))
 }
@@ -358,10 +358,10 @@ func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64,
 // Ping returns nil if the backend replies.
 func (c *Conn) Ping(ctx context.Context) error { return none(c.Do(ctx, "PING")) }
 
-// withKeys is a command of some texts.
+// withKeys returns a command with keys as its arguments.
 func withKeys(name string, keys []string) []any { return withTexts(keys, name) }
 
-// withTexts is a command, and maybe its key, and some texts.
+// withTexts returns a command: first, which is its name and maybe its key, and then the texts.
 func withTexts(texts []string, first ...any) []any {
 	args := append(make([]any, 0, len(first)+len(texts)), first...)
 	for _, t := range texts {
@@ -394,7 +394,7 @@ func parseBool(v Value, err error) (bool, error) {
 	return n != 0, err
 }
 
-// texts reads a reply of strings; none of null.
+// texts reads a reply of strings; null is an empty list.
 func texts(v Value, err error) ([]string, error) {
 	if err != nil || v.IsNull() {
 		return nil, err
@@ -402,8 +402,8 @@ func texts(v Value, err error) ([]string, error) {
 	return v.AsStrings()
 }
 
-// onlyInt reads an array of one integer. Of a key that is not there Redis replies an empty
-// array, or null, in place of -2.
+// onlyInt reads an array of one integer. For a key that does not exist Redis replies an empty array, or null,
+// in place of -2.
 func onlyInt(v Value, err error) (int64, error) {
 	switch {
 	case err != nil:
@@ -414,7 +414,7 @@ func onlyInt(v Value, err error) (int64, error) {
 	return v.Elems[0].AsInt()
 }
 
-// firstError is the error of a transaction, or of the first of its commands that failed.
+// firstError returns the error of a transaction, or of the first of its commands that failed.
 func firstError(replies []Value, err error) error {
 	for i := 0; err == nil && i < len(replies); i++ {
 		err = replies[i].Err()
@@ -422,8 +422,8 @@ func firstError(replies []Value, err error) error {
 	return err
 }
 
-// millis converts a duration to whole milliseconds; a part of one counts as
-// one, so that nothing lives shorter than the caller wants.
+// millis converts a duration to whole milliseconds, rounded up, so that nothing lives shorter than the caller
+// wants.
 func millis(d time.Duration) int64 {
 	if d <= 0 {
 		return int64(d / time.Millisecond)

@@ -21,9 +21,9 @@ type Value = resp.Value
 // testing/synctest, use a Conn that was opened in it.
 type Conn struct {
 	d      Driver
-	handle        // the driver's direct calls; none for a view that waits
-	of     *Conn  // what this is a view of; nil if it is none
-	wait   string // what a view waits for, for String
+	handle        // the driver's direct calls; nil for a view that waits
+	of     *Conn  // the Conn that this is a view of; nil if it is not a view
+	wait   string // the replicas that a view waits for, for String
 	prefix string // of the names of objects
 	shown  string // the prefix, for String; "" if the driver shows it
 
@@ -41,22 +41,22 @@ func New(d Driver) *Conn {
 	return c
 }
 
-// Capabilities describes what a backend supports beyond Redis's commands.
+// Capabilities describes the features of a backend beyond Redis's commands.
 type Capabilities struct {
 	Native   bool   // ebb: the server has ebb's own commands (leases, limiters, ...)
 	Embedded bool   // the engine runs in this process
-	Server   string // "ebb", "valkey", or "redis" for whatever else speaks the protocol; "": not known yet (see Wrap)
-	Version  string // Valkey's version, or that of Redis that it is, or behaves as
+	Server   string // "ebb", "valkey", or "redis" for any other server; "": not known yet (see Wrap)
+	Version  string // Valkey's version, or the version of Redis that the server has or emulates
 
-	HashFieldTTL  bool // HPEXPIRE and its kin: deadlines of hash fields
+	HashFieldTTL  bool // HPEXPIRE and related commands: deadlines of hash fields
 	Functions     bool // FUNCTION and FCALL
 	ShardedPubSub bool // SSUBSCRIBE and SPUBLISH
 	Cluster       bool // keys of one command, script or transaction must share a hash slot
 }
 
-// Do runs one command and returns its reply. Its arguments are strings, byte
-// slices, numbers, booleans (1 and 0) or anything that marshals itself. An
-// error reply is returned as the error, a ReplyError, as well as in the Value.
+// Do runs one command and returns its reply. Its arguments are strings, byte slices, numbers, booleans (1 and
+// 0) or values that marshal themselves to text or bytes. An error reply is returned both as the error, a
+// ReplyError, and in the Value.
 //
 // Embedded, it costs a function call. Remote, it ends when the context's
 // deadline passes; a cancellation without one is noticed when the reply comes
@@ -77,14 +77,13 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Block does the work of Do for a command that waits at the server. The command has a
-// connection to itself and waits as long as it says. Block returns soon after the context ends,
-// even if the context has no deadline: with the reply, if the command had taken something by then.
-// A server that does not close the connection within 250 ms may take a value that is lost, and so may
-// one behind a proxy that closes both sides of a connection when one has ended. If
-// the server does not reply, Block returns ErrUnavailable: when the reply is late by the read
-// timeout, or, for a command without a time limit, when the server has not replied to PING
-// twice in a row.
+// Block does the work of Do for a command that waits at the server. The command has a connection of its own,
+// and waits for its own time limit. Block returns soon after the context ends, even if the context has no
+// deadline: with the reply, if the command had taken an element by then. A server that does not close the
+// connection within 250 ms may take an element that is then lost. So may a server behind a proxy that closes
+// both sides of a connection when one has ended. If the server does not reply, Block returns ErrUnavailable:
+// when the reply is late by the read timeout, or, for a command without a time limit, when the server has not
+// replied to PING twice in a row.
 func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 	if err := checkCommand(args); err != nil {
 		return Value{}, err
@@ -137,7 +136,7 @@ func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...strin
 	return c.d.Watch(ctx, fn, keys)
 }
 
-// Capabilities returns what the backend is and what it supports.
+// Capabilities describes the backend and the features that it supports.
 func (c *Conn) Capabilities() Capabilities { return c.d.Capabilities() }
 
 // Driver returns the Driver of the Conn; for a view, that of its Conn. Use it for features
@@ -196,7 +195,7 @@ func (b *Batch) Reset() {
 	b.cmds = b.cmds[:0]
 }
 
-// commands returns the commands if all may be run.
+// commands returns the commands, or an error if one of them may not run.
 func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
 	for _, args := range b.cmds {
 		if err := checkCommand(args); err != nil {
@@ -216,7 +215,7 @@ type Watched struct {
 	runTx func(ctx context.Context, cmds [][]any) ([]Value, error)
 }
 
-// Do runs a command, as Conn.Do does, on the connection that watches.
+// Do runs a command, as Conn.Do does, on the watching connection.
 func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 	if err := checkCommand(args); err != nil {
 		return Value{}, err
@@ -231,8 +230,8 @@ func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Tx runs a batch as Conn.Tx does if no watched key has changed. Otherwise it runs nothing
-// and returns ErrConflict. In both cases the keys are no longer watched.
+// Tx runs a batch as Conn.Tx does if no watched key has changed. Otherwise it runs nothing and returns
+// ErrConflict. In both cases the connection no longer watches the keys.
 func (w *Watched) Tx(ctx context.Context, b *Batch) ([]Value, error) {
 	cmds, err := b.commands(ctx, "transaction")
 	if err != nil || len(cmds) == 0 {

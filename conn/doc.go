@@ -1,5 +1,5 @@
-// Package conn is what the toolkit runs on: Conn, an open backend, and Driver, the
-// interface that a backend implements. It links neither an engine nor a client library.
+// Package conn is the foundation of the toolkit. Conn is an open backend, and Driver is the interface that a
+// backend implements. The package links neither an engine nor a client library.
 //
 //	limit, lock, queue, ... ──> Conn ──> Driver ──┬─ embed     the engine in this process
 //	                                              ├─ goredis   servers, through go-redis
@@ -9,18 +9,16 @@
 // goredis.Open, which link one Driver alone. ebb.Conn is the same type as conn.Conn: programs use
 // the names of package ebb, and conn is for libraries and drivers.
 //
-// A Conn has one method for every command there is, Do, typed methods for those that
-// programs use most, and methods for what Do cannot do, because it needs a connection of
-// its own: Pipeline and Tx (a Batch of commands, the latter atomic), Watch, Block and
-// Subscribe. Replicated is a view of it whose writes no failover loses.
+// Conn.Do runs any command. Conn has typed methods for the most used commands, and methods for work that
+// needs a connection of its own: Pipeline and Tx (a Batch of commands, the latter atomic), Watch, Block and
+// Subscribe. Replicated is a view of a Conn whose writes no failover loses.
 //
 // # Errors
 //
-// An error reply comes back as a ReplyError. ErrNil says that there is no such key or
-// element. ErrUnavailable says that the backend cannot be reached, or is not ready. The
-// error of a call whose context ended has the context's error in its chain. After either
-// of the last two a command may or may not have taken effect: a Driver sends it once at
-// most. If ErrUnavailable comes with a ReplyError, the command has not run.
+// An error reply is returned as a ReplyError. ErrNil means that there is no such key or element.
+// ErrUnavailable means that the backend cannot be reached, or is not ready. If the context of a call has
+// ended, its error is in the chain. After either of these two a command may or may not have taken effect: a
+// Driver sends it at most once. If ErrUnavailable comes with a ReplyError, the command has not run.
 //
 // # Reading the source
 //

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Driver is a backend. Packages embed and goredis have one each, and a program may write its
-// own over another client library, with the functions of package conn/driverutil. New makes a Conn of it. The commands that it gets are not
-// empty, and none changes the connection's state. It returns an error reply as a Value of that
-// kind with a nil error. An error means that there was no reply, and has ErrUnavailable,
-// ErrClosed, ErrArgument or the context's error in its chain. A Driver must not send a command
-// again that may have run. Methods are safe for concurrent use.
+// Driver is a backend. Packages embed and goredis have one each, and a program may write its own over another
+// client library, with the functions of package conn/driverutil. New makes a Conn of a Driver. The commands
+// that a Driver gets are not empty, and none changes the connection's state. An error reply is a Value of
+// that kind, with a nil error. An error means that there was no reply, and has ErrUnavailable, ErrClosed,
+// ErrArgument or the context's error in its chain. A Driver must not send a command again that may have run.
+// Its methods are safe for concurrent use.
 //
 // A Driver may have further methods: Conn.Replicated needs ReplicatedDriver, Conn.Track needs
 // TrackingDriver, and a Driver that passes requests on to another Conn implements Wrapper.
@@ -28,8 +28,7 @@ type Driver interface {
 	Watch(ctx context.Context, fn func(*Watched) error, keys []string) error
 	// Subscribe returns when the server has confirmed the subscription.
 	Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error)
-	// Capabilities returns what the backend is and what it supports. It is called often and must
-	// be fast.
+	// Capabilities describes the backend and the features that it supports. It is called often and must be fast.
 	Capabilities() Capabilities
 	// String describes the backend, without a password.
 	String() string
@@ -39,10 +38,10 @@ type Driver interface {
 
 // ReplicatedDriver is a Driver whose writes can wait for replicas. Conn.Replicated needs it.
 type ReplicatedDriver interface {
-	// Replicated returns a view of the Driver whose calls return when n replicas have received
-	// their writes, and that returns ErrNotReplicated with the reply if fewer have after within.
-	// Calls that only read do not wait. The view shares all resources of the Driver; the Conn
-	// never closes it and never subscribes with it.
+	// Replicated returns a view of the Driver whose calls return when n replicas have received their writes. If
+	// fewer replicas have them after within, a call returns its reply with ErrNotReplicated. Calls that only
+	// read do not wait. The view shares all resources of the Driver; the Conn never closes it and never
+	// subscribes with it.
 	Replicated(n int, within time.Duration) Driver
 }
 
@@ -78,7 +77,7 @@ func Find[T any](c *Conn) (found T, ok bool) {
 	return found, false
 }
 
-// Feed is a Driver's side of a subscription.
+// Feed is the Driver's part of a subscription.
 type Feed interface {
 	// Next waits for a message; see Subscription.Next for its errors.
 	Next(ctx context.Context) (Message, error)
@@ -87,7 +86,7 @@ type Feed interface {
 	Close() error
 }
 
-// SubscribeKind is the kind of the names of a subscription.
+// SubscribeKind selects the kind of a subscription's names.
 type SubscribeKind uint8
 
 // The kinds of subscriptions.
@@ -102,8 +101,8 @@ func (k SubscribeKind) Command() string {
 	return [...]string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}[k]
 }
 
-// NewWatched returns the argument of the function of a Driver's Watch: do runs one command on
-// the connection that watches, and tx runs commands as one transaction, or returns ErrConflict.
+// NewWatched returns the argument of the function of a Driver's Watch: do runs one command on the watching
+// connection, and tx runs commands as one transaction, or returns ErrConflict.
 func NewWatched(do func(ctx context.Context, args []any) (Value, error),
 	tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
 	return &Watched{runDo: do, runTx: tx}

@@ -39,7 +39,7 @@ func (p plain) Capabilities() conn.Capabilities { return p.c.Capabilities() }
 func (p plain) String() string                  { return "plain" }
 func (p plain) Close() error                    { return p.c.Close() }
 
-// wrapping is a Driver that passes requests on, and says to which Conn.
+// wrapping is a Driver that passes requests on, and whose Unwrap returns the Conn behind it.
 type wrapping struct{ plain }
 
 func (w wrapping) Unwrap() *conn.Conn { return w.c }
@@ -73,7 +73,7 @@ func TestADriverThatCannotReplicateRefusesTheWritesOfAView(t *testing.T) {
 	if s := view.String(); s != "plain, writes on 1 replicas within 1s" {
 		t.Errorf("%q", s)
 	}
-	s, err := view.Subscribe(ctx, "news") // the subscription is the Conn's
+	s, err := view.Subscribe(ctx, "news") // the Conn makes the subscription
 	must(t, err)
 	must(t, s.Close())
 	must(t, view.Close())

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrNil says that the key or the element does not exist. The typed methods return it; Do
-	// returns a Value whose IsNull is true.
+	// ErrNil means that the key or the element does not exist. The typed methods return it; Do returns a Value
+	// whose IsNull is true.
 	ErrNil = errors.New("ebb: nil")
 	// ErrNotSet is the error of Set if its condition, NX or XX, does not hold.
 	ErrNotSet = errors.New("ebb: not set: the condition does not hold")
@@ -22,16 +22,16 @@ var (
 	// not ready: it loads data, fails over, or moves the key. If it is not ready, the chain also
 	// has a ReplyError, and the command has not run.
 	ErrUnavailable = drivers.ErrUnavailable
-	// ErrFiles is in the chain of errors about files that an engine in this process cannot use: the path is not a directory, the
-	// rights are missing, or a file is damaged. Trying again does not help before that has changed.
+	// ErrFiles is in the chain of errors about files that an embedded engine cannot use: the path is not a
+	// directory, permissions are missing, or a file is damaged. Trying again does not help until that is
+	// corrected.
 	ErrFiles = errors.New("ebb: the files cannot be used")
 	// ErrNotReplicated is in the chain of the error of a Replicated view's call that has run on
 	// the master, but that fewer replicas have received than the view requires. A failover may
 	// lose the change. ErrUnavailable is in the chain too, unless the server refused WAIT.
-	ErrNotReplicated = errors.New("ebb: it has run, but is not on enough replicas")
-	// ErrInterrupted is the error of Subscription.Next if the connection was lost, and again when
-	// the subscription has a new connection. Messages that were sent in between are lost, and no
-	// others.
+	ErrNotReplicated = errors.New("ebb: the command has run, but its write is not on enough replicas")
+	// ErrInterrupted is the error of Subscription.Next if the connection was lost, and again when the
+	// subscription has a new connection. Only messages that were sent in between are lost.
 	ErrInterrupted = errors.New("ebb: the subscription was interrupted, messages may be lost")
 	// ErrURL is in the chain of errors about a URL that Open does not support.
 	ErrURL = errors.New("ebb: cannot open this URL")
@@ -45,11 +45,11 @@ var (
 	// ErrValue is in the chain of errors about stored data that a Codec or an object cannot
 	// decode, for instance data of another program or version.
 	ErrValue = errors.New("ebb: stored data that cannot be read")
-	// ErrRemote says that a call needs an embedded engine, and the connection leads to a server.
+	// ErrRemote is the error of a call that needs an embedded engine, if the connection leads to a server.
 	ErrRemote = errors.New("ebb: not an embedded engine")
 )
 
-// ReplyError is an error reply. errors.As finds it; its code is the first word.
+// ReplyError is an error reply. errors.As finds it; its first word is the code.
 type ReplyError = resp.ReplyError
 
 // Temporary reports whether an error may be temporary, so that the caller may try the same call

@@ -44,8 +44,8 @@ func (c *Conn) HGetAll(ctx context.Context, key string) (map[string]string, erro
 	return all, nil
 }
 
-// HSet sets fields: field, value, field, value. It returns how many of the fields are new.
-// A field that had a deadline has none afterwards. O(n) for n fields.
+// HSet sets fields: field, value, field, value. It returns the number of new fields. A field that had a
+// deadline has none afterwards. O(n) for n fields.
 func (c *Conn) HSet(ctx context.Context, key string, pairs ...any) (int64, error) {
 	return number(c.Do(ctx, append([]any{"HSET", key}, pairs...)...))
 }
@@ -56,7 +56,7 @@ func (c *Conn) HSet(ctx context.Context, key string, pairs ...any) (int64, error
 // HSetTTL returns errors.ErrUnsupported and does nothing. O(1).
 func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl time.Duration) error {
 	if ttl <= 0 {
-		return fmt.Errorf("%w: HSetTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
+		return fmt.Errorf("%w: HSetTTL: the ttl is %v; it must be positive", ErrArgument, ttl)
 	}
 	if d := direct.Of(c); d != nil && ctx.Err() == nil {
 		if val, ok := plainText(value); ok && d.HSet(key, field, val, direct.FieldOptions{TTL: millis(ttl)}) == direct.Done {
@@ -70,7 +70,7 @@ func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl ti
 	if caps.Native {
 		return none(c.Do(ctx, "HSETEX", key, "PX", millis(ttl), "FIELDS", 1, field, value))
 	}
-	var b Batch // HSETEX is younger than HPEXPIRE
+	var b Batch // an older server may have HPEXPIRE without HSETEX
 	b.Do("HSET", key, field, value)
 	b.Do("HPEXPIRE", key, millis(ttl), "FIELDS", 1, field)
 	return firstError(c.Tx(ctx, &b))
@@ -97,8 +97,8 @@ func (c *Conn) HTTL(ctx context.Context, key, field string) (time.Duration, erro
 	return lifetime(onlyInt(c.Do(ctx, "HPTTL", key, "FIELDS", 1, field)))
 }
 
-// HDel deletes fields, and returns how many existed. A hash without fields is deleted. O(n) for
-// n fields.
+// HDel deletes fields, and returns the number of fields that existed. A hash without fields is deleted. O(n)
+// for n fields.
 func (c *Conn) HDel(ctx context.Context, key string, fields ...string) (int64, error) {
 	return number(c.Do(ctx, withTexts(fields, "HDEL", key)...))
 }
@@ -108,32 +108,32 @@ func (c *Conn) HExists(ctx context.Context, key, field string) (bool, error) {
 	return parseBool(c.Do(ctx, "HEXISTS", key, field))
 }
 
-// HLen returns how many fields there are; 0 if there is no such key. O(1).
+// HLen returns the number of fields; 0 if there is no such key. O(1).
 func (c *Conn) HLen(ctx context.Context, key string) (int64, error) {
 	return number(c.Do(ctx, "HLEN", key))
 }
 
-// HIncrBy adds n, which may be negative, to a field that holds an integer and begins as 0,
-// and returns the sum. The field's deadline stays. O(1).
+// HIncrBy adds n, which may be negative, to a field that holds an integer and starts at 0, and returns the
+// sum. The field's deadline stays. O(1).
 func (c *Conn) HIncrBy(ctx context.Context, key, field string, n int64) (int64, error) {
 	return number(c.Do(ctx, "HINCRBY", key, field, n))
 }
 
-// fieldTTL returns what the backend is, and errors.ErrUnsupported if it has no deadlines of
-// hash fields.
+// fieldTTL returns the capabilities, and errors.ErrUnsupported if the backend has no deadlines of hash
+// fields.
 func (c *Conn) fieldTTL(ctx context.Context, method string) (Capabilities, error) {
 	caps, err := c.known(ctx)
 	if err == nil && !caps.HashFieldTTL {
-		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of hash fields; ebb, Redis 7.4 and Valkey 9 have: %w",
+		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of hash fields; ebb, Redis 7.4 and Valkey 9 have them: %w",
 			method, caps.Server, caps.Version, errors.ErrUnsupported)
 	}
 	return caps, err
 }
 
-// known returns what the backend is, or the error of a backend that has not answered yet.
+// known returns the capabilities, or the error of a backend that has not answered yet.
 func (c *Conn) known(ctx context.Context) (Capabilities, error) {
 	caps := c.Capabilities()
-	if caps.Server == "" { // a wrapped client's server: see Capabilities.Server
+	if caps.Server == "" { // the server of a wrapped client: see Capabilities.Server
 		if err := c.Ping(ctx); err != nil {
 			return caps, err
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Prefix returns the text with which the names of the objects of this Conn begin at the
-// backend; "" if there is none.
+// Prefix returns the text with which the names of this Conn's objects begin at the backend; "" if there is
+// none.
 func (c *Conn) Prefix() string { return c.prefix }
 
 // WithPrefix returns a view of the Conn whose objects have names that begin with prefix at the
@@ -15,10 +15,10 @@ func (c *Conn) Prefix() string { return c.prefix }
 // name. The prefix does not change the keys of commands (Do, Get, Pipeline, Script ...), the
 // channels of Subscribe, and the keys of Track.
 //
-// The prefix of a Conn that has one comes first: a view "eu:" of "shop:" has "shop:eu:". A
-// prefix ends with a separator, such as ":", so that the objects of two prefixes do not meet;
-// neither of two such prefixes may begin with the other one. A hash tag in the
-// prefix counts before that of a name. Braces that are not a hash tag are ErrArgument.
+// If the Conn already has a prefix, that one comes first: a view "eu:" of "shop:" has "shop:eu:". A prefix
+// should end with a separator, such as ":", so that the objects of two prefixes do not collide; neither of
+// two such prefixes may begin with the other. A hash tag in the prefix takes precedence over one in a name.
+// Braces that are not a hash tag are ErrArgument.
 //
 // The view shares all resources of the Conn and ends with it. Closing the view does nothing.
 // A Conn over a Wrapper has the prefix of the Conn that it wraps.
@@ -61,8 +61,8 @@ func inherited(d Driver) string {
 	return ""
 }
 
-// checkPrefix refuses braces that are not a hash tag, because helper keys of an object share
-// its slot.
+// checkPrefix refuses braces that are not a hash tag, because the helper keys of an object must be in its
+// slot.
 func checkPrefix(prefix string) error {
 	_, rest, open := strings.Cut(prefix, "{")
 	if !strings.ContainsAny(prefix, "{}") || open && strings.Index(rest, "}") > 0 {

@@ -40,7 +40,7 @@ func (u unreplicated) err() error {
 	return fmt.Errorf("%w: Replicated: the Driver of %s has no such method", ErrArgument, u.Driver)
 }
 
-// refuse returns the error if one of some commands may write.
+// refuse returns the error if one of the commands may write.
 func (u unreplicated) refuse(cmds ...[]any) error {
 	for _, args := range cmds {
 		if drivers.MayWrite(args) {

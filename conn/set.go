@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// SAdd adds members to a set, and returns how many of them are new. The deadlines of members
-// that are there stay. O(n) for n members.
+// SAdd adds members to a set, and returns the number of new members. The deadlines of existing members stay.
+// O(n) for n members.
 func (c *Conn) SAdd(ctx context.Context, key string, members ...any) (int64, error) {
 	return number(c.Do(ctx, append([]any{"SADD", key}, members...)...))
 }
@@ -20,7 +20,7 @@ func (c *Conn) SAdd(ctx context.Context, key string, members ...any) (int64, err
 // errors.ErrUnsupported and do nothing. Package expset has such sets on every backend. O(1).
 func (c *Conn) SAddTTL(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, fmt.Errorf("%w: SAddTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
+		return false, fmt.Errorf("%w: SAddTTL: the ttl is %v; it must be positive", ErrArgument, ttl)
 	}
 	if err := c.memberTTL(ctx, "SAddTTL"); err != nil {
 		return false, err
@@ -28,9 +28,8 @@ func (c *Conn) SAddTTL(ctx context.Context, key string, member any, ttl time.Dur
 	return parseBool(c.Do(ctx, "SADDEX", key, "PX", millis(ttl), "MEMBERS", 1, member))
 }
 
-// SExpire sets the remaining time of a member, and reports whether the member exists. A ttl of
-// 0 or less removes the member. On other servers than ebb it returns errors.ErrUnsupported; see
-// SAddTTL. O(1).
+// SExpire sets the remaining time of a member, and reports whether the member exists. A ttl of 0 or less
+// removes the member. On servers other than ebb it returns errors.ErrUnsupported; see SAddTTL. O(1).
 func (c *Conn) SExpire(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
 	if err := c.memberTTL(ctx, "SExpire"); err != nil {
 		return false, err
@@ -39,9 +38,8 @@ func (c *Conn) SExpire(ctx context.Context, key string, member any, ttl time.Dur
 	return n > 0, err
 }
 
-// STTL returns the remaining time of a member, to the millisecond: Forever without a deadline,
-// and ErrNil if the member does not exist. On other servers than ebb it returns
-// errors.ErrUnsupported; see SAddTTL. O(1).
+// STTL returns the remaining time of a member, to the millisecond: Forever without a deadline, and ErrNil if
+// the member does not exist. On servers other than ebb it returns errors.ErrUnsupported; see SAddTTL. O(1).
 func (c *Conn) STTL(ctx context.Context, key string, member any) (time.Duration, error) {
 	if err := c.memberTTL(ctx, "STTL"); err != nil {
 		return 0, err
@@ -49,8 +47,8 @@ func (c *Conn) STTL(ctx context.Context, key string, member any) (time.Duration,
 	return lifetime(onlyInt(c.Do(ctx, "SPTTL", key, "MEMBERS", 1, member)))
 }
 
-// SRem removes members, and returns how many existed. A set without members is deleted. O(n)
-// for n members.
+// SRem removes members, and returns the number of members that existed. A set without members is deleted.
+// O(n) for n members.
 func (c *Conn) SRem(ctx context.Context, key string, members ...any) (int64, error) {
 	return number(c.Do(ctx, append([]any{"SREM", key}, members...)...))
 }
@@ -66,7 +64,7 @@ func (c *Conn) SIsMember(ctx context.Context, key string, member any) (bool, err
 	return parseBool(c.Do(ctx, "SISMEMBER", key, member))
 }
 
-// SCard returns how many members a set has; 0 if there is no such key. O(1).
+// SCard returns the number of members of a set; 0 if there is no such key. O(1).
 func (c *Conn) SCard(ctx context.Context, key string) (int64, error) {
 	return number(c.Do(ctx, "SCARD", key))
 }
@@ -75,7 +73,7 @@ func (c *Conn) SCard(ctx context.Context, key string) (int64, error) {
 func (c *Conn) memberTTL(ctx context.Context, method string) error {
 	caps, err := c.known(ctx)
 	if err == nil && !caps.Native {
-		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of members; ebb has, and so do the sets of package expset: %w",
+		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of members; ebb and the sets of package expset have them: %w",
 			method, caps.Server, caps.Version, errors.ErrUnsupported)
 	}
 	return err

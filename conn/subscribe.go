@@ -52,20 +52,19 @@ func (c *Conn) SSubscribe(ctx context.Context, channels ...string) (*Subscriptio
 // Tracking is the channel of the messages of Conn.Track.
 const Tracking = "__redis__:invalidate"
 
-// Track returns a subscription to the keys that change from now on and begin with one of the
-// prefixes, for a program that keeps copies of values (CLIENT TRACKING with BCAST). Writes,
-// deletions, expirations and evictions are changes, also those of this Conn. A message has the
-// channel Tracking and the key as its payload; after FLUSHDB or FLUSHALL its Pattern is "*" and it
-// stands for all keys, or Next returns ErrInterrupted. After ErrInterrupted no copy is valid. On a
-// server of ebb Track first writes a key with the first prefix, which lives for a second, to see
-// that reports come. It returns errors.ErrUnsupported if the driver or the server cannot do that:
-// Redis before 6, a Ring.
+// Track returns a subscription to the keys that change from now on and begin with one of the prefixes, for a
+// program that keeps copies of values (CLIENT TRACKING with BCAST). Writes, deletions, expirations and
+// evictions are changes, including those of this Conn. A message has the channel Tracking, and the key as its
+// payload. After FLUSHDB or FLUSHALL, either a message with the Pattern "*" stands for all keys, or Next
+// returns ErrInterrupted. After ErrInterrupted no copy is valid. On an ebb server, Track first writes a key
+// with the first prefix, which lives for a second, to verify that reports arrive. It returns
+// errors.ErrUnsupported if the driver or the server cannot do that: Redis before 6, a Ring.
 func (c *Conn) Track(ctx context.Context, prefixes ...string) (*Subscription, error) {
 	if c.of != nil {
 		return c.of.Track(ctx, prefixes...)
 	}
 	if len(prefixes) == 0 {
-		return nil, fmt.Errorf("%w: Track needs prefixes; the prefix \"\" is that of all keys", ErrArgument)
+		return nil, fmt.Errorf("%w: Track needs at least one prefix; \"\" selects all keys", ErrArgument)
 	}
 	d, ok := Find[TrackingDriver](c)
 	if !ok {
@@ -74,7 +73,7 @@ func (c *Conn) Track(ctx context.Context, prefixes ...string) (*Subscription, er
 	return c.feed(ctx, "track", func() (Feed, error) { return d.Track(ctx, apart(prefixes)) })
 }
 
-// apart returns the prefixes without those that begin with another one, which servers refuse.
+// apart returns the prefixes that do not begin with another one; servers refuse such prefixes.
 func apart(prefixes []string) []string {
 	var some []string
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
@@ -90,7 +89,7 @@ func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string
 		return c.of.subscribe(ctx, kind, names)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%w: a subscription needs channels", ErrArgument)
+		return nil, fmt.Errorf("%w: a subscription needs at least one channel", ErrArgument)
 	}
 	return c.feed(ctx, "subscribe", func() (Feed, error) { return c.d.Subscribe(ctx, kind, names) })
 }
@@ -123,8 +122,8 @@ func (c *Conn) feed(ctx context.Context, doing string, open func() (Feed, error)
 // the backend has ended the subscription because its messages were not read in time.
 func (s *Subscription) Next(ctx context.Context) (Message, error) { return s.f.Next(ctx) }
 
-// All yields messages and the errors of Next, until the context ends or the subscription is
-// closed; it does not yield that end.
+// All yields messages and the errors of Next, until the context ends or the subscription is closed, which it
+// does not yield as an error.
 func (s *Subscription) All(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {

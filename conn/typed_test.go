@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// want fails the test unless got is what is wanted and err nil.
+// want fails the test unless err is nil and got is the wanted value.
 func want[T comparable](t *testing.T, what string, wanted T) func(got T, err error) {
 	return func(got T, err error) {
 		t.Helper()
@@ -24,7 +24,7 @@ func want[T comparable](t *testing.T, what string, wanted T) func(got T, err err
 	}
 }
 
-// wantAll is want for lists.
+// wantAll works as want does, for lists.
 func wantAll[T comparable](t *testing.T, what string, wanted ...T) func(got []T, err error) {
 	return func(got []T, err error) {
 		t.Helper()
@@ -34,7 +34,7 @@ func wantAll[T comparable](t *testing.T, what string, wanted ...T) func(got []T,
 	}
 }
 
-// wantErr fails the test unless an error has another in its chain.
+// wantErr fails the test unless the wanted error is in the chain of err.
 func wantErr[T any](t *testing.T, what string, wanted error) func(_ T, err error) {
 	return func(_ T, err error) {
 		t.Helper()
@@ -51,7 +51,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wrongType fails the test unless err is the refusal of a key of another type.
+// wrongType fails the test unless err is the error for a key of another type.
 func wrongType(t *testing.T, what string, err error) {
 	t.Helper()
 	var refused conn.ReplyError

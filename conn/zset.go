@@ -14,8 +14,8 @@ type Scored struct {
 	Score  float64
 }
 
-// ZAdd adds members to a sorted set, or changes their scores, and returns how many of the
-// members are new. O(n log N) for n of N members.
+// ZAdd adds members to a sorted set, or changes their scores, and returns the number of new members. O(n log
+// N) for n of N members.
 func (c *Conn) ZAdd(ctx context.Context, key string, members ...Scored) (int64, error) {
 	args := append(make([]any, 0, 2+2*len(members)), "ZADD", key)
 	for _, m := range members {
@@ -24,8 +24,8 @@ func (c *Conn) ZAdd(ctx context.Context, key string, members ...Scored) (int64, 
 	return number(c.Do(ctx, args...))
 }
 
-// ZRem removes members, and returns how many existed. A sorted set without members is deleted.
-// O(n log N) for n of N members.
+// ZRem removes members, and returns the number of members that existed. A sorted set without members is
+// deleted. O(n log N) for n of N members.
 func (c *Conn) ZRem(ctx context.Context, key string, members ...string) (int64, error) {
 	return number(c.Do(ctx, withTexts(members, "ZREM", key)...))
 }
@@ -42,8 +42,8 @@ func (c *Conn) ZScore(ctx context.Context, key, member string) (float64, error) 
 	return v.AsFloat()
 }
 
-// ZIncrBy adds by, which may be negative, to the score of a member, which begins as 0, and
-// returns the sum. O(log N) for N members.
+// ZIncrBy adds by, which may be negative, to the score of a member, which starts at 0, and returns the sum.
+// O(log N) for N members.
 func (c *Conn) ZIncrBy(ctx context.Context, key string, by float64, member string) (float64, error) {
 	v, err := c.Do(ctx, "ZINCRBY", key, score(by), member)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Conn) ZIncrBy(ctx context.Context, key string, by float64, member strin
 	return v.AsFloat()
 }
 
-// ZCard returns how many members a sorted set has; 0 if there is no such key. O(1).
+// ZCard returns the number of members of a sorted set; 0 if there is no such key. O(1).
 func (c *Conn) ZCard(ctx context.Context, key string) (int64, error) {
 	return number(c.Do(ctx, "ZCARD", key))
 }
@@ -64,7 +64,7 @@ func (c *Conn) ZRange(ctx context.Context, key string, start, stop int64) ([]str
 	return texts(c.Do(ctx, "ZRANGE", key, start, stop))
 }
 
-// ZRangeWithScores does the work of ZRange with the scores.
+// ZRangeWithScores returns the members as ZRange does, with their scores.
 func (c *Conn) ZRangeWithScores(ctx context.Context, key string, start, stop int64) ([]Scored, error) {
 	return scoreds(c.Do(ctx, "ZRANGE", key, start, stop, "WITHSCORES"))
 }
@@ -75,7 +75,7 @@ func (c *Conn) ZRangeByScore(ctx context.Context, key string, low, high float64)
 	return scoreds(c.Do(ctx, "ZRANGEBYSCORE", key, score(low), score(high), "WITHSCORES"))
 }
 
-// score is the text of a score.
+// score returns the text of a score.
 func score(f float64) string {
 	switch {
 	case math.IsInf(f, 1):

@@ -1,4 +1,5 @@
-// Package driverutil has the functions that a conn.Driver is written with. Programs that only use a Conn need none of them.
+// Package driverutil has functions for authors of a conn.Driver. Programs that only use a Conn need none of
+// them.
 //
 //	arguments ── ArgText ──> what a Driver sends
 //	INFO, COMMAND INFO ── CapabilitiesOf ──> Driver.Capabilities
@@ -17,15 +18,15 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// ArgText returns the text of an argument, as Drivers send it: strings and bytes as they are, integers in decimal, floats in the
-// shortest form that reads back the same, booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says. It returns
-// conn.ErrArgument for a type without a text, and for durations and times: their unit depends on the command. It allocates for all
-// types but strings.
+// ArgText returns the text of an argument, as Drivers send it: strings and bytes unchanged, integers in
+// decimal, floats in the shortest form that reads back the same, booleans as 1 and 0, and otherwise the
+// result of MarshalBinary or MarshalText. It returns conn.ErrArgument for a type without a text, and for
+// durations and times: their unit depends on the command. It allocates for all types except strings.
 func ArgText(a any) (string, error) { return drivers.ArgText(a) }
 
-// Unavailable returns the error of a Driver whose backend did not reply. If the context has
-// ended, the error is the context's. Otherwise no context's error is in the chain: package net
-// adds one if its own timeout ends a dial.
+// Unavailable returns the error of a Driver whose backend did not reply. If the context has ended, the error
+// is the context's. Otherwise it removes context errors from the chain: package net adds one if its own
+// timeout ends a dial.
 func Unavailable(ctx context.Context, doing string, err error) error {
 	return drivers.Unavailable(ctx, doing, err)
 }
@@ -34,25 +35,25 @@ func Unavailable(ctx context.Context, doing string, err error) error {
 // waited.
 func Ended(ctx context.Context, doing string) error { return drivers.Ended(ctx, doing) }
 
-// PendingReply returns err, the error of a call that ends before the reply to its command has come, so that what takes back the
-// call's effects can wait for that reply. A Driver uses it where the command may run after the commands of later calls, because
-// these travel on other connections. reply returns the reply when it has come; ok is false if it can come no more, and if its ctx
-// has ended. It may be called more than once.
+// PendingReply returns err, the error of a call that ended before the reply to its command arrived. It lets
+// the code that takes back the call's effects wait for that reply. A Driver uses it if the command may run
+// after the commands of later calls, because these use other connections. reply waits for the reply; ok is
+// false if the reply can no longer arrive, or if its ctx has ended. reply may be called more than once.
 func PendingReply(err error, reply func(ctx context.Context) (v conn.Value, ok bool)) error {
 	return drivers.PendingReply(err, reply)
 }
 
-// NoReply returns err, the error of a call whose command was sent and got no reply: its connection has ended, or its time limit
-// has passed. The command may still reach the server, because proxies close a connection before they have passed on what it
-// carried. again has a function run some time later, in a goroutine that the Driver's Close waits for; life ends with the Driver.
+// NoReply returns err, the error of a call whose command was sent and got no reply: its connection has ended,
+// or its time limit has passed. The command may still reach the server, because a proxy can close a
+// connection before it has passed on all data. again must run a function some time later, in a goroutine that
+// the Driver's Close waits for; life ends with the Driver.
 func NoReply(err error, again func(fn func(life context.Context))) error {
 	return drivers.NoReply(err, again)
 }
 
-// CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may
-// be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be
-// an error. A user may be allowed to run one of them alone. LOCK.ACQUIRE identifies ebb if the
-// text of INFO is empty.
+// CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may be empty, and
+// the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be an error. A user may have
+// the right to only one of them. LOCK.ACQUIRE identifies ebb if the text of INFO is empty.
 func CapabilitiesOf(infoServer string, commands conn.Value) conn.Capabilities {
 	caps := parseInfo(infoServer)
 	e := commands.Elems
@@ -65,7 +66,7 @@ func CapabilitiesOf(infoServer string, commands conn.Value) conn.Capabilities {
 	return caps
 }
 
-// parseInfo reads INFO's section server.
+// parseInfo reads the section server of INFO.
 func parseInfo(text string) conn.Capabilities {
 	caps := conn.Capabilities{Server: "redis"}
 	for line := range strings.Lines(text) {
