@@ -15,8 +15,8 @@ var (
 	// ErrNotNumber is in the chain of the error of Increment and IncrementFloat for an entry whose
 	// value is not a number of that kind. The operation changed nothing.
 	ErrNotNumber = errors.New("the entry's value is not a number")
-	// ErrOverflow is in the chain of the error of Increment and IncrementFloat whose sum is out of
-	// range. The operation changed nothing.
+	// ErrOverflow is in the chain of the error of Increment and IncrementFloat if the sum is out of range. The
+	// operation changed nothing.
 	ErrOverflow = errors.New("the sum is out of range")
 	// ErrNoEvents is in the chain of the error of OnExpired on a map without Options.Events.
 	ErrNoEvents = errors.New("the map was made without Options.Events")

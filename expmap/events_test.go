@@ -24,7 +24,7 @@ func eachWithEvents(t *testing.T, test func(t *testing.T, b *backends.Backend, l
 	withEvents(t, each, test)
 }
 
-// virtuallyWithEvents is eachWithEvents in virtual time alone.
+// virtuallyWithEvents runs a test as eachWithEvents does, in virtual time alone.
 func virtuallyWithEvents(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
 	withEvents(t, virtually, test)
@@ -40,7 +40,7 @@ func withEvents(t *testing.T, each func(*testing.T, func(*testing.T, *backends.B
 	})
 }
 
-// heard holds the events that a listener received.
+// heard keeps the events that a listener received.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -77,7 +77,7 @@ func listen(t *testing.T, m *Map[string, int], name string, fn func(ctx context.
 	})
 }
 
-// atLeast is for what may be delivered more than once.
+// atLeast checks events that may be delivered more than once.
 func (h *heard) atLeast(want ...string) func() bool {
 	return func() bool {
 		h.mu.Lock()
@@ -112,7 +112,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 		}
 		must(t, m.Set(ctx, "longer", 5, time.Hour))
 		b.Until("both expiries are heard", billing.is("a=1", "b=2"))
-		stop2 := listen(t, m, "audit", hear(&audit), ListenOptions{}) // what was before it came is kept
+		stop2 := listen(t, m, "audit", hear(&audit), ListenOptions{}) // events from before its first call are kept
 		b.Until("another listener hears the same", audit.is("a=1", "b=2"))
 		stop2()
 		if b.Virtual() {
@@ -174,7 +174,7 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 		taken := make(chan struct{}, 100)
 		stop := listen(t, m, "l", func(ctx context.Context, e Expired[string, int]) error {
 			taken <- struct{}{}
-			<-ctx.Done() // it dies with the event in its hands
+			<-ctx.Done() // the consumer dies before it acknowledges the event
 			return ctx.Err()
 		}, ListenOptions{Consumer: "worker-1"})
 		<-taken
@@ -241,7 +241,7 @@ func TestManyExpiriesAreSweptInPortions(t *testing.T) {
 	virtuallyWithEvents(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx := b.Context()
 		m := open(t, b.Conn, "m", lay, Options[string, int]{Events: true})
-		n := 2500 // more than one look finds
+		n := 2500 // more than one scan finds
 		if tier.Short() {
 			n = 1100 // more than one sweep removes
 		}
@@ -265,7 +265,7 @@ func TestManyExpiriesAreSweptInPortions(t *testing.T) {
 func TestNothingIsLeftWithoutASweeper(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		if lay == modeLayout {
-			return // Redisson's keys have no end: Java's own sweeper removes the dead
+			return // Redisson's keys never expire: Java's own sweeper removes expired entries
 		}
 		ctx := b.Context()
 		m := open(t, b.Conn, "m", lay, Options[string, int]{})
@@ -286,7 +286,7 @@ func TestNothingIsLeftWithoutASweeper(t *testing.T) {
 				t.Error(key, d, err)
 			}
 		}
-		must(t, kept.Set(ctx, "b", 1, 0)) // one without end keeps all
+		must(t, kept.Set(ctx, "b", 1, 0)) // an entry without a deadline keeps the whole map
 		if d, err := b.TTL(ctx, "kept"); d != ebb.Forever || err != nil {
 			t.Error(d, err)
 		}

@@ -1,20 +1,20 @@
 package expmap
 
-// Eviction says what a map does with a new entry when it holds MaxLen others.
+// Eviction selects the entry that a full map removes for a new one.
 type Eviction int
 
 // These are the evictions.
 const (
 	// NoEviction refuses the new entry with ErrFull.
 	NoEviction Eviction = iota
-	// LRU removes the entry whose last use is the longest ago.
+	// LRU removes the least recently used entry.
 	LRU
-	// LFU removes the entry with the fewest uses since it was added; of several the one whose
-	// encoded key is the least.
+	// LFU removes the entry with the fewest uses since it was added; among several such entries, the one with
+	// the smallest encoded key.
 	LFU
 )
 
-// String returns the name of the eviction, as Redisson has it.
+// String returns Redisson's name of the eviction.
 func (e Eviction) String() string {
 	switch e {
 	case LRU:
@@ -25,23 +25,23 @@ func (e Eviction) String() string {
 	return ""
 }
 
-// refuseFull is the function full of maps without an eviction.
+// refuseFull is the function full for maps without an eviction.
 const refuseFull = `
 local function done(reply) return reply end
 local function full(n) return maxlen > 0 and living() + n > maxlen end
 `
 
-// optionLimits gives evict the limit and the mode of the map's options. The uses of LRU have numbers, so that their order is exact within a
-// millisecond and independent of the clock.
+// optionLimits passes the limit and the mode of the map's options to evict. LRU numbers the uses, so that
+// their order is exact within a millisecond and independent of the clock.
 const optionLimits = `
 local limit, mode = maxlen, ARGV[8]
 local function refused() return false end
 local function after(last) return last + 1 end
 `
 
-// evict counts uses in the sorted set used, and removes the entries with the lowest scores when new
-// ones need space. One script removes as many as it adds, and up to 100 more, which a lowered limit has
-// left. Entries without a use, written before the map had an eviction, go when no others are left.
+// evict counts uses in the sorted set used, and removes the entries with the lowest scores when new ones need
+// space. One script removes as many entries as it adds, and up to 100 more if the limit was lowered. Entries
+// without a recorded use, written before the map had an eviction, are removed last.
 const evict = `
 local top, evicted = nil, 0
 local function done(reply)
@@ -112,9 +112,9 @@ local function full(n, keep)
 end
 `
 
-// fieldsEvict gives the use of a field the deadline of the field, on ebb, where members of sorted sets
-// have deadlines: the set has no use of an entry that is not there. In its last millisecond a field
-// cannot get its deadline again; such a use goes when its turn to be evicted comes.
+// fieldsEvict gives the recorded use of a field the deadline of the field. It is for ebb, where members of
+// sorted sets have deadlines: so the set records no use of an entry that no longer exists. A field in its
+// last millisecond cannot get its deadline again; its use is removed when it would be the next to be evicted.
 const fieldsEvict = `
 local function same(f)
   local at = redis.call('HPEXPIRETIME', map, 'FIELDS', 1, f)[1]

@@ -28,18 +28,18 @@ func TestAFullMapEvictsTheLeastRecentlyUsedEntry(t *testing.T) {
 		must(t, err)
 		_, err = m.Increment(ctx, "b", 5, 0)
 		must(t, err)
-		must(t, m.Set(ctx, "d", 4, 0)) // c goes
+		must(t, m.Set(ctx, "d", 4, 0)) // evicts c
 		_, _, err = m.Get(ctx, "none") // a miss does not count as use
 		must(t, err)
 		_, err = m.CompareAndSwap(ctx, "a", 0, 7)
 		must(t, err)
-		if did, err := m.SetNX(ctx, "e", 5, time.Hour); !did || err != nil { // b goes
+		if did, err := m.SetNX(ctx, "e", 5, time.Hour); !did || err != nil { // evicts b
 			t.Error(did, err)
 		}
 		has(t, ctx, m, map[string]int{"a": 7, "d": 4, "e": 5})
 		_, err = m.GetMany(ctx, "d", "a")
 		must(t, err)
-		if n, err := m.Increment(ctx, "f", 6, time.Hour); n != 6 || err != nil { // e goes
+		if n, err := m.Increment(ctx, "f", 6, time.Hour); n != 6 || err != nil { // evicts e
 			t.Error(n, err)
 		}
 		if n, err := m.Remove(ctx, "d"); n != 1 || err != nil {
@@ -47,7 +47,7 @@ func TestAFullMapEvictsTheLeastRecentlyUsedEntry(t *testing.T) {
 		}
 		must(t, m.Set(ctx, "g", 7, 20*time.Millisecond))
 		b.Pass(50 * time.Millisecond)
-		must(t, m.Set(ctx, "h", 8, time.Hour)) // the expired entry leaves its place
+		must(t, m.Set(ctx, "h", 8, time.Hour)) // the expired entry frees its place
 		has(t, ctx, m, map[string]int{"a": 7, "f": 6, "h": 8})
 		must(t, m.Clear(ctx))
 		for i := range 20 {
@@ -68,11 +68,11 @@ func TestAFullMapEvictsTheLeastFrequentlyUsedEntry(t *testing.T) {
 		must(t, m.SetMany(ctx, map[string]int{"a": 1, "b": 2, "c": 3}, time.Hour))
 		_, err := m.GetMany(ctx, "a", "b", "b")
 		must(t, err)
-		must(t, m.Set(ctx, "d", 4, time.Hour)) // c goes
-		must(t, m.Set(ctx, "e", 5, time.Hour)) // d goes: its count is 1
+		must(t, m.Set(ctx, "d", 4, time.Hour)) // evicts c
+		must(t, m.Set(ctx, "e", 5, time.Hour)) // evicts d, whose count is 1
 		must(t, m.Set(ctx, "e", 5, time.Hour))
 		must(t, m.Set(ctx, "e", 5, time.Hour))
-		must(t, m.Set(ctx, "c", 6, time.Hour)) // a goes, and the count of c starts from zero
+		must(t, m.Set(ctx, "c", 6, time.Hour)) // evicts a; the count of c starts from zero
 		must(t, m.Set(ctx, "d", 7, time.Hour))
 		has(t, ctx, m, map[string]int{"b": 2, "e": 5, "d": 7})
 	})
@@ -86,7 +86,7 @@ func TestManyNewEntriesEvictOthersOnly(t *testing.T) {
 			for i, k := range []string{"a", "b", "c", "d"} {
 				must(t, m.Set(ctx, k, i, time.Hour))
 			}
-			must(t, m.SetMany(ctx, map[string]int{"a": 7, "x": 8, "y": 9}, time.Hour)) // a stays, though it is the first to go
+			must(t, m.SetMany(ctx, map[string]int{"a": 7, "x": 8, "y": 9}, time.Hour)) // a stays, although it would be the next to be evicted
 			has(t, ctx, m, map[string]int{"a": 7, "d": 3, "x": 8, "y": 9})
 			if err := m.SetMany(ctx, map[string]int{"1": 1, "2": 2, "3": 3, "4": 4, "5": 5}, time.Hour); !errors.Is(err, ErrFull) {
 				t.Error("more than MaxLen:", err)
@@ -101,7 +101,7 @@ func TestARefusedSetManyEvictsNothing(t *testing.T) {
 		ctx := b.Context()
 		m := open(t, b.Conn, b.Name("m"), lay, Options[string, int]{MaxLen: 3, Eviction: LRU})
 		must(t, m.SetMany(ctx, map[string]int{"a": 1, "b": 2, "c": 3}, time.Hour))
-		// Its three new entries alone would fit, but not beside the one that it replaces.
+		// The three new entries alone would fit, but not together with the entry that the call replaces.
 		if err := m.SetMany(ctx, map[string]int{"a": 7, "x": 8, "y": 9, "z": 10}, time.Hour); !errors.Is(err, ErrFull) {
 			t.Errorf("four entries for a map of three: %v, want ErrFull", err)
 		}
@@ -165,7 +165,7 @@ func TestFiguresCountTheEvictionsOfThisProcess(t *testing.T) {
 func TestAMapShrinksToALowerLimitWriteByWrite(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		if lay == modeLayout {
-			return // the limit is in the server
+			return // the server holds the limit
 		}
 		ctx, name := b.Context(), b.Name("m")
 		many := map[int]int{}
@@ -251,7 +251,7 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 		}
 		must(t, m.Delete(ctx))
 
-		// Java has set a size and a mode: a program without an eviction keeps to them.
+		// Java has set a size and a mode: a program without an eviction observes them.
 		must(t, second(b.Do(ctx, "HSET", options, "max-size", 2, "mode", "LRU")))
 		plain := open(t, b.Conn, name, modeLayout, Options[string, int]{})
 		now, err := b.Do(ctx, "TIME")
@@ -264,12 +264,12 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 		if at, bad := v.AsFloat(); err != nil || bad != nil || at < 1000*float64(must1(now.Elems[0].AsInt())) {
 			t.Error("a use is a time in ms:", v, err)
 		}
-		// What it says above its own MaxLen holds as well: 1 is lower than 2.
+		// A program with its own MaxLen observes them too: the lower limit, 1, applies.
 		small := open(t, b.Conn, name, modeLayout, Options[string, int]{MaxLen: 1})
 		if err := small.Set(ctx, "d", 1, time.Hour); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
-		must(t, m.Set(ctx, "e", 1, time.Hour)) // the mode is Java's
+		must(t, m.Set(ctx, "e", 1, time.Hour)) // Java has set the mode
 		if v, err := b.Do(ctx, "HGET", options, "mode"); v.Str != "LRU" || err != nil {
 			t.Error(v, err)
 		}
@@ -280,7 +280,7 @@ func second(_ ebb.Value, err error) error { return err }
 
 func must1(n int64, _ error) int64 { return n }
 
-// TestEvictionModel compares which entries a map evicts with a list of uses, in every layout.
+// TestEvictionModel compares the entries that a map evicts with a list of uses, in every layout.
 func TestEvictionModel(t *testing.T) {
 	expirytest.Play(t, modes, func(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]func(*rapid.T) {
 		o := Options[string, int]{MaxLen: rapid.Int64Range(1, 4).Draw(t, "maxlen"),
@@ -305,11 +305,11 @@ func TestEvictionModel(t *testing.T) {
 	})
 }
 
-// evicting is a world that knows which entries were used how often, and in which order.
+// evicting is a world that also records how often, and in which order, entries were used.
 type evicting struct {
 	world
 	o     Options[string, int]
-	order []string // the last use is the last
+	order []string // the most recent use is last
 	uses  map[string]int
 	gone  int64 // evictions
 }
@@ -319,12 +319,12 @@ func (w *evicting) use(k string) {
 	w.uses[k]++
 }
 
-// evict removes entries until n new ones have space, but none of keep.
+// evict removes entries until n new ones have space, but none in keep.
 func (w *evicting) evict(n int, keep ...string) {
 	if w.uses == nil {
 		w.uses = map[string]int{}
 	}
-	for _, k := range slices.Clone(w.order) { // those that have expired or were removed
+	for _, k := range slices.Clone(w.order) { // entries that have expired or were removed
 		if _, there := w.Get(k); !there {
 			w.forget(k)
 		}
@@ -373,7 +373,7 @@ func (w *evicting) put(k string, v int, ttl time.Duration) {
 	w.use(k)
 }
 
-// setMany sets two entries, whose order the model of LRU would have to know; so one of them exists.
+// setMany sets two entries. The model of LRU would need their order, so one of them exists.
 func (w *evicting) setMany(t *rapid.T) {
 	k, old, v := expirytest.Keys.Draw(t, "key"), expirytest.Keys.Draw(t, "old"), rapid.IntRange(0, 99).Draw(t, "value")
 	many := map[string]int{k: v, old: v}

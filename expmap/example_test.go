@@ -81,7 +81,7 @@ func ExampleMap_OnExpired() {
 	}
 	err = seats.OnExpired(ctx, "release", func(ctx context.Context, e expmap.Expired[string, string]) error {
 		fmt.Println(e.Value, "did not pay for", e.Key)
-		cancel() // nothing else to hear
+		cancel() // there is no further event to wait for
 		return nil
 	})
 	fmt.Println(errors.Is(err, context.Canceled))

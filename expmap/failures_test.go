@@ -134,7 +134,7 @@ func TestALoadThatCannotBeKeptMakesWay(t *testing.T) {
 					return nil
 				}
 				if lost == "SET" {
-					return ebbtest.ErrLost // the marker is set, and we do not know
+					return ebbtest.ErrLost // the marker is set, but the caller cannot know
 				}
 				return ebbtest.ErrCut
 			})
@@ -212,7 +212,7 @@ func TestWhatIsOverTwiceCountsOnce(t *testing.T) {
 		for i := range 10 * expiries.OnTheWay { // more than these calls remove
 			must(t, m.Set(ctx, i, i, time.Minute))
 		}
-		must(t, m.Set(ctx, -2, 0, time.Second)) // by its end alone, when it is asked for
+		must(t, m.Set(ctx, -2, 0, time.Second)) // it only expires, and is not read before
 		must(t, m.Set(ctx, -1, 0, 0))
 		for range 3 {
 			time.Sleep(30 * time.Second)
@@ -230,7 +230,7 @@ func TestACallAfterALoaderDoesNotLoad(t *testing.T) {
 	bubble(t, func(ctx context.Context, b *ebbtest.Backend) {
 		m := open(t, b.Conn, "m", modeAuto, Options[string, int]{})
 		b.Intercept(func(cmd []string) error {
-			if cmd[0] == "SET" { // another program has set it between our look and our marker
+			if cmd[0] == "SET" { // another program has set it between the read and the marker
 				b.Data.Do("HSET", "m", "k", 7)
 			}
 			return nil
@@ -269,7 +269,7 @@ func TestACallWithTimeLoadsAfterOneWithout(t *testing.T) {
 	})
 }
 
-// server is one of which no more is known than what it can do.
+// server is a server of which only the capabilities are known.
 type server struct {
 	conn.Driver
 	caps ebb.Capabilities
@@ -287,7 +287,7 @@ func TestTheLayoutIsWhatTheServerCanDo(t *testing.T) {
 		{ebb.Capabilities{Native: true, HashFieldTTL: true}, 0, true, modeNative},
 		{ebb.Capabilities{Native: true, HashFieldTTL: true}, time.Minute, true, modeFields},
 		{ebb.Capabilities{HashFieldTTL: true}, 0, false, modeFields},
-		{ebb.Capabilities{HashFieldTTL: true}, 0, true, modeZset}, // no server reports what expires there
+		{ebb.Capabilities{HashFieldTTL: true}, 0, true, modeZset}, // no server reports expirations there
 		{ebb.Capabilities{}, time.Minute, false, modeZset},
 	} {
 		m, err := New(ebb.Use(server{caps: c.caps}), "m", Options[string, int]{IdleTTL: c.idle, Events: c.events})

@@ -17,9 +17,9 @@ type Entry[K comparable, V any] struct {
 	Value V
 }
 
-// All yields the living entries in batches, and ends with the first error. It yields an entry
-// that exists during the whole iteration at least once; an entry that is added or removed
-// meanwhile may be yielded. It does not count as use: idle times go on.
+// All yields the living entries in batches, and ends with the first error. It yields an entry that exists
+// during the whole iteration at least once; an entry that is added or removed meanwhile may be yielded.
+// Iterating does not count as use: idle times continue.
 func (m *Map[K, V]) All(ctx context.Context) iter.Seq2[Entry[K, V], error] {
 	return func(yield func(Entry[K, V], error) bool) {
 		m.each(ctx, func(f, v string) (Entry[K, V], error) {

@@ -19,13 +19,12 @@ type load[V any] struct {
 	left   bool // the context of the loading call has ended
 }
 
-// GetOrLoad returns the value of an entry. If there is none, it calls loader, sets the result
-// with ttl, and returns it. Of all goroutines and programs that request a key at that time, one
-// calls its loader, and the others wait for its value until their contexts end. If a loader
-// fails, its caller and the waiting calls of the same process get the error; in another process
-// the next call runs its loader. If the program of the loader dies, the next call tries after
-// Options.LoadLease. If a loader panics, the next call tries, and the panic reaches the caller.
-// If the map is full, GetOrLoad returns the value and does not store it.
+// GetOrLoad returns the value of an entry. If there is none, it calls loader, sets the result with ttl, and
+// returns it. Of all goroutines and programs that request a key at that time, one calls its loader, and the
+// others wait for its value until their contexts end. If a loader fails, its caller and the waiting calls of
+// the same process get the error; a waiting call in another process runs its own loader. If the program of
+// the loader dies, the next call tries after Options.LoadLease. If a loader panics, the next call tries, and
+// the panic reaches the caller. If the map is full, GetOrLoad returns the value without storing it.
 //
 // The result of a loader may overwrite an entry that was set or deleted while the loader ran.
 func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration,
@@ -57,7 +56,7 @@ func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration,
 			if !l.left {
 				return l.value, m.failed("load", l.err)
 			}
-			// Ours has not, perhaps: another call leads.
+			// This call's context may still live: another call leads.
 		case <-ctx.Done():
 			var none V
 			return none, m.failed("wait for a loader", ctx.Err())
@@ -100,7 +99,7 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 	for attempt := 0; ; attempt++ {
 		mine, err := m.c.SetNX(ctx, marker, token, m.o.LoadLease)
 		if err != nil {
-			m.release(ctx, marker, token, err) // the backend may have set it
+			m.release(ctx, marker, token, err) // the backend may have set the marker
 			return value, err
 		}
 		if mine {
@@ -113,7 +112,7 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 			return v, err
 		}
 	}
-	// Between the first read and the marker another program may have finished.
+	// Another program may have finished between the first read and the marker.
 	v, ok, err := m.get(ctx, key)
 	if ok || err != nil {
 		m.release(ctx, marker, token, nil)
@@ -139,7 +138,7 @@ func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K,
 			case <-stop:
 				return
 			case <-tick.C:
-				// If that fails the marker may end, and another program load as well.
+				// If that fails, the marker may expire, and another program may load too.
 				_, _ = m.c.Script(ctx, renewScript, []string{marker}, token, kit.Millis(m.o.LoadLease))
 			}
 		}
@@ -174,8 +173,8 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 	return err
 }
 
-// marker returns the key that marks a field as being loaded. In a family the name of the map in it begins with a colon, with which no name
-// of a map begins.
+// marker returns the key of the marker that a field is being loaded. In a family, a colon precedes the name
+// of the map, because no name of a map begins with a colon.
 func (m *Map[K, V]) marker(f string) string {
 	if m.sub == "" {
 		return kit.Key(m.key, "load:"+f)

@@ -71,7 +71,7 @@ func TestAFailedLoadIsEachCallersOwn(t *testing.T) {
 func TestADeadLoadersPlaceIsTaken(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, name := b.Context(), b.Name("m")
-		// Another program has the marker and dies.
+		// Another program sets the marker and dies.
 		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "other", 50*time.Millisecond))
 		m := open(t, b.Conn, name, lay, Options[string, int]{})
 		if v, err := m.GetOrLoad(ctx, "k", time.Hour, func(context.Context, string) (int, error) { return 1, nil }); v != 1 || err != nil {
@@ -138,7 +138,7 @@ func TestAWaiterForALoaderEndsWithItsContext(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { // a caller with time waits on, even after another leader
+		wg.Go(func() { // a caller with time left waits on, even for a second leader
 			if v, err := m.GetOrLoad(ctx, "k", time.Hour, loader); v != 1 || err != nil {
 				t.Error(v, err)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// localize makes the near cache of a map without a family. The keys that have its entries and
-// their deadlines are one: a change of either forgets all local values.
+// localize makes the near cache of a map without a family. The keys of its entries and of their deadlines
+// count as one: a change of either removes all local values.
 func (m *Map[K, V]) localize() {
 	if m.o.Local == 0 {
 		return
@@ -19,8 +19,8 @@ func (m *Map[K, V]) localize() {
 	m.near = nearcache.New(m.c, m.o.Local, func(string) string { return m.key }, m.key, m.extra[0])
 }
 
-// changed forgets the local values of the map, so that this process reads what it has written: each call
-// that writes makes it at its end, even if it failed, because it may have run.
+// changed removes the local values of the map, so that this process reads its own writes. Each call that
+// writes calls it at its end, even after an error, because the write may have taken effect.
 func (m *Map[K, V]) changed() {
 	if m.near != nil {
 		m.near.Changed(m.key)
@@ -28,11 +28,11 @@ func (m *Map[K, V]) changed() {
 }
 
 const (
-	// Without reports of changes a value is kept for a tenth of its remaining time, and maxLocal at most.
+	// Without reports of changes a value is kept for a tenth of its remaining time, and for maxLocal at most.
 	localShare, maxLocal = 10, time.Second
 )
 
-// getLocal is get with a near cache.
+// getLocal reads as get does, through the near cache.
 func (m *Map[K, V]) getLocal(ctx context.Context, field string) (value V, ok bool, err error) {
 	if stored, ok := m.near.Get(m.key, field); ok {
 		m.local.Add(1)

@@ -151,7 +151,7 @@ func TestALostConnectionDropsAllLocalValues(t *testing.T) {
 		switch b.Kind {
 		case "ebb2", "ebb3", "redis", "redis8", "valkey9":
 		default:
-			return // no connection, or several servers
+			return // there is no connection, or there are several servers
 		}
 		ctx, name := b.Context(), b.Name("m")
 		conn := b.Open()
@@ -161,7 +161,7 @@ func TestALostConnectionDropsAllLocalValues(t *testing.T) {
 		must(t, other.Set(ctx, "k", 0, time.Hour))
 		tracks(b, m)
 		for i := 1; i <= 5; i++ {
-			// Each killed connection loses reports: the write comes before the next one is there, or after.
+			// Each killed connection loses reports: the write comes before the next connection, or after it.
 			if v, err := conn.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub"); err != nil || v.Int == 0 {
 				t.Fatal("killed", v, err)
 			}
@@ -197,7 +197,7 @@ func TestAFamilyForgetsTheMapThatChanged(t *testing.T) {
 			must(t, f.Map(sub).Set(ctx, "k", 1, time.Hour))
 			tracks(b, f.Map(sub))
 		}
-		b.Pass(time.Millisecond) // the report of our own write may come after our read
+		b.Pass(time.Millisecond) // the report of this program's own write may arrive after its read
 		for _, sub := range []string{"ann", "bob"} {
 			_, _, err = f.Map(sub).Get(ctx, "k")
 			must(t, err)

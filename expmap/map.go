@@ -17,28 +17,28 @@ import (
 	"github.com/ebbdb/ebb/internal/nearcache"
 )
 
-// Options configures a map. The zero value works. Whether there is an IdleTTL, Events and the
-// codecs belong to the data: all programs that share a map must use the same.
+// Options configures a map. The zero value works. The codecs, Events, and whether there is an IdleTTL belong
+// to the data: all programs that share a map must use the same.
 type Options[K comparable, V any] struct {
 	// Keys and Codec encode keys and values; nil: ebb.CodecOf.
 	Keys  conn.Codec[K]
 	Codec conn.Codec[V]
-	// IdleTTL is the time for which an entry lives without being read or written, even if its own
-	// time is not over; 0: only its own time counts. Get, GetMany and GetOrLoad count as reading,
-	// iterating does not.
+	// IdleTTL is the time for which an entry lives without being read or written, even if its own time is not
+	// over; 0: only its own time counts. Get, GetMany and GetOrLoad count as reading; iterating does not.
 	IdleTTL time.Duration
-	// MaxLen is the limit of entries in the map; 0: no limit. An entry above it is refused with
-	// ErrFull, unless Eviction says otherwise.
+	// MaxLen is the limit of entries in the map; 0: no limit. An entry beyond it is refused with ErrFull, unless
+	// there is an Eviction.
 	MaxLen int64
-	// Eviction makes a full map remove other entries for a new one, instead of refusing it: LRU or
-	// LFU. It needs MaxLen, and belongs to the data. Set, SetMany, CompareAndSwap, Increment, Get,
-	// GetMany and GetOrLoad are uses of an entry. An eviction is not an expiration: OnExpired does not hear of it.
+	// Eviction makes a full map remove other entries for a new one, instead of refusing it: LRU or LFU. It needs
+	// MaxLen, and belongs to the data. Set, SetMany, CompareAndSwap, Increment, Get, GetMany and GetOrLoad are
+	// uses of an entry. An eviction is not an expiration: OnExpired does not report it.
 	Eviction Eviction
-	// Local is the number of values that Get and GetOrLoad keep in this process, those last used;
-	// 0: none. A value goes when a key of the map changes, by any program, or its deadline passes,
-	// and all go when the connection is lost. Where the backend cannot report changes (ebb.Conn.Track)
-	// a value is kept for a tenth of its time at most, and for a second. It cannot be used with IdleTTL, because a
-	// local read does not reach the backend; nor does it count as use for an Eviction. The caller closes the map.
+	// Local is the number of values that Get and GetOrLoad keep in this process, the most recently used ones; 0:
+	// none. A value is removed when any program changes a key of the map, or when its deadline passes; all are
+	// removed when the connection is lost. If the backend cannot report changes (ebb.Conn.Track), a value is
+	// kept for a tenth of its time, and at most for a second. Local cannot be combined with IdleTTL, because a
+	// local read does not reach the backend; for the same reason it does not count as use for an Eviction. The
+	// caller must close the map.
 	Local int
 	// Jitter lengthens each time by a random part, of at most this percentage, so that entries that
 	// were written together do not expire together.
@@ -46,8 +46,8 @@ type Options[K comparable, V any] struct {
 	// Events records expirations for OnExpired. On ebb a map with Events, or a family, has an expiry
 	// rule from its first write until Delete; a database has 128.
 	Events bool
-	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000.
-	// On other servers than ebb all events also expire a week after the last one.
+	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000. On servers
+	// other than ebb all events also expire a week after the last one.
 	MaxEvents int64
 	// LoadLease is the time for which other calls wait for a GetOrLoad whose program has died; 0:
 	// 10 s. While the program lives, its loader may take longer.
@@ -57,7 +57,7 @@ type Options[K comparable, V any] struct {
 	// such reads. Without it they return an error with ebb.ErrValue in its chain. The entry
 	// still exists for SetNX, Len and MaxLen.
 	SkipUnreadable bool
-	// Logger gets one description of how the map runs, and errors while calls wait. nil: no log.
+	// Logger receives one description of how the map runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
 	// Layout is the layout of another library: redisson.NewMapCache, of the module redisson, sets it.
 	// nil: ebb's layouts. A map with a Layout has no Events, and a family has none.
@@ -75,7 +75,7 @@ type Map[K comparable, V any] struct {
 	sub   string    // its name in its family
 	extra [4]string // the other keys of its layout
 	feed  *expiries.Feed
-	bad   error // why it cannot be used
+	bad   error // the reason why the map cannot be used; nil if it can
 
 	mu    sync.Mutex // guards what follows
 	loads map[K]*load[V]
@@ -88,33 +88,32 @@ type core[K comparable, V any] struct {
 	bounds expiries.Bounds
 	keys   texts[K]     // Options.Keys
 	values texts[V]     // Options.Codec
-	home   string       // the name given
+	home   string       // the name that New or NewFamily got
 	other  *layouts.Map // Options.Layout
 	force  mode         // for tests
 	once   sync.Once
 
-	near *nearcache.Cache // with Options.Local
+	near *nearcache.Cache // nil without Options.Local
 
 	hits, misses, unreadable, local, evicted atomic.Int64
 }
 
-// Figures count what the calls of this process have met: those of a map, or of all maps of a
-// family. Each key of GetMany counts.
+// Figures counts the results of this process's calls: those on a map, or on all maps of a family. Each key of
+// GetMany counts.
 type Figures struct {
 	Hits       int64 // entries that Get, GetMany and GetOrLoad found
-	Local      int64 // of these, entries that were kept in this process (Options.Local)
-	Misses     int64 // keys for which they found none; GetOrLoad counts each of its looks
-	Unreadable int64 // of these, entries that the codec could not decode; and those that All and Keys left out
+	Local      int64 // hits that this process had kept (Options.Local)
+	Misses     int64 // keys without an entry; GetOrLoad counts each of its reads
+	Unreadable int64 // entries that the codec could not decode: misses, and entries that All and Keys left out
 	// Evicted counts the entries that the writes of this process have removed from a full map
-	// (Options.Eviction). Those that other programs remove are in their figures. A write whose reply
-	// was lost counts none.
+	// (Options.Eviction). Other programs count their own. A write whose reply was lost counts none.
 	Evicted int64
-	// LocalEvicted counts the local values that were dropped because there were Options.Local others.
-	// Those that a change or a deadline has ended do not count.
+	// LocalEvicted counts the local values that were dropped because there were Options.Local others. Values
+	// that a change or a deadline has ended do not count.
 	LocalEvicted int64
 }
 
-// Figures returns what the calls of this process have met so far.
+// Figures returns the counts of this process so far.
 func (k *core[K, V]) Figures() Figures {
 	f := Figures{Hits: k.hits.Load(), Misses: k.misses.Load(), Unreadable: k.unreadable.Load(), Local: k.local.Load(),
 		Evicted: k.evicted.Load()}
@@ -124,15 +123,15 @@ func (k *core[K, V]) Figures() Figures {
 	return f
 }
 
-// Close forgets the values of Options.Local, those of all maps of a family, and ends what keeps
-// them coherent. Later reads keep none. Without Local it does nothing. It may be called twice.
+// Close removes the values of Options.Local, in a family those of all its maps, and ends the tracking that
+// keeps them coherent. Later reads keep none. Without Local it does nothing. It may be called twice.
 func (k *core[K, V]) Close() {
 	if k.near != nil {
 		k.near.Close()
 	}
 }
 
-// mode is the way in which a map runs.
+// mode selects how the operations of a map run.
 type mode int
 
 const (
@@ -201,15 +200,14 @@ func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K
 	return f, nil
 }
 
-// Map returns the family's map of that name. The name is not empty and does not begin with a
-// colon; otherwise the methods of the map return ebb.ErrArgument. GetOrLoad lets one call for
-// each key run in a process, for each Map value: keep the value if that matters. Map sends
-// nothing to the backend.
+// Map returns the family's map of that name. The name must not be empty or begin with a colon; otherwise the
+// methods of the map return ebb.ErrArgument. GetOrLoad runs one call at a time for each key and each Map
+// value of a process: keep the Map value if that matters. Map sends nothing to the backend.
 func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
 	m.extra = [4]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index, kit.Key(f.home, ":used:"+name)}
 	if name == "" || name[0] == ':' {
-		m.bad = kit.Argument("expmap: family", f.home, "a map of it is named %q; a name has at least one character and does "+
+		m.bad = kit.Argument("expmap: family", f.home, "the name of a map is %q; it must have at least one character and must "+
 			"not begin with a colon", name)
 	}
 	return m
@@ -229,17 +227,17 @@ func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Option
 	switch o := k.o; {
 	case bad != "":
 	case o.IdleTTL < 0 || o.IdleTTL > expiries.Longest:
-		bad = fmt.Sprintf("IdleTTL is %v: from 0 (none) to 100 years", o.IdleTTL)
+		bad = fmt.Sprintf("IdleTTL is %v; it must be from 0 (none) to 100 years", o.IdleTTL)
 	case o.Local < 0:
-		bad = fmt.Sprintf("Local is %d: 0 (no local values) or more", o.Local)
+		bad = fmt.Sprintf("Local is %d; it must be 0 (no local values) or more", o.Local)
 	case o.Local > 0 && o.IdleTTL > 0:
-		bad = fmt.Sprintf("Local is %d and IdleTTL is %v: a local read cannot restart the idle time", o.Local, o.IdleTTL)
+		bad = fmt.Sprintf("Local is %d and IdleTTL is %v; use one of them, because a local read cannot restart the idle time", o.Local, o.IdleTTL)
 	case o.Eviction < NoEviction || o.Eviction > LFU:
-		bad = fmt.Sprintf("Eviction is %d: NoEviction, LRU or LFU", o.Eviction)
+		bad = fmt.Sprintf("Eviction is %d; it must be NoEviction, LRU or LFU", o.Eviction)
 	case o.Eviction != NoEviction && o.MaxLen == 0:
-		bad = fmt.Sprintf("Eviction is %v and MaxLen is 0: an eviction needs MaxLen", o.Eviction)
+		bad = fmt.Sprintf("Eviction is %v and MaxLen is 0; an eviction needs a MaxLen", o.Eviction)
 	case o.LoadLease < 0:
-		bad = fmt.Sprintf("LoadLease is %v: 0 (10 s) or more", o.LoadLease)
+		bad = fmt.Sprintf("LoadLease is %v; it must be 0 (10 s) or more", o.LoadLease)
 	}
 	if bad != "" {
 		return nil, kit.Argument(what, name, "%s", bad)
@@ -263,8 +261,8 @@ func (k *core[K, V]) newFeed(stream, match string) *expiries.Feed {
 	}
 }
 
-// plainReads reports whether a read is a plain command: the backend leaves expired fields out, and a
-// read need not count as use.
+// plainReads reports whether a read is a plain command: the backend omits expired fields, and a read need not
+// count as use.
 func (k *core[K, V]) plainReads() bool {
 	lay := k.mode()
 	return lay == modeNative || lay == modeFields && k.o.IdleTTL == 0 && k.o.Eviction == NoEviction
@@ -304,7 +302,7 @@ func (k *core[K, V]) layout() *layout {
 	if k.o.Eviction != NoEviction {
 		return evictingFieldsLayout
 	}
-	return fieldsLayout // also for what ebb's commands cannot do alone
+	return fieldsLayout // also for operations that one command of ebb cannot do
 }
 
 // String describes the map: `map "sessions" (HSETEX of ebb)`.
@@ -326,7 +324,7 @@ func (k *core[K, V]) describe(what, name string) string {
 	return fmt.Sprintf("%s %q (%s)", what, name, how)
 }
 
-// begin begins each operation.
+// begin must be called at the beginning of each operation.
 func (m *Map[K, V]) begin(ctx context.Context, writes bool) error {
 	if m.bad != nil {
 		return m.bad
@@ -368,8 +366,8 @@ func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args
 	return m.c.Script(ctx, s, keys, append(all, args...)...)
 }
 
-// runEvicting is run for a script that may evict entries. It counts them, and returns the script's reply
-// without their number.
+// runEvicting runs a script that may evict entries, as run does. It counts the evicted entries, and returns
+// the script's reply without their number.
 func (m *Map[K, V]) runEvicting(ctx context.Context, s *conn.Script, marker string, args ...any) (conn.Value, error) {
 	v, err := m.run(ctx, s, marker, args...)
 	if err == nil && len(v.Elems) == 2 {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { backends.Main(m) }
 func each(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
 	for _, lay := range modes {
-		on := backends.On(backends.Each) // what is not tried on a kind is what as-it-is takes there
+		on := backends.On(backends.Each) // for each kind, mode as-it-is covers the layouts that are left out
 		switch lay {
 		case modeFields:
 			on = backends.Virtual
@@ -37,7 +37,7 @@ func each(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) 
 	}
 }
 
-// virtually is each in virtual time alone.
+// virtually runs a test as each does, in virtual time alone.
 func virtually(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
 	for _, lay := range modes {
@@ -84,7 +84,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// has fails the test unless m holds exactly want, by every way of looking.
+// has fails the test unless every read shows exactly the entries want.
 func has(t *testing.T, ctx context.Context, m *Map[string, int], want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
@@ -146,7 +146,7 @@ func TestAnEntryLivesToTheMillisecond(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, last := b.Context(), time.Minute
 		if lay == modeLayout {
-			last -= time.Millisecond // it is dead in the millisecond of its end
+			last -= time.Millisecond // it is expired in the millisecond of its deadline
 		}
 		m := open(t, b.Conn, "m", lay, Options[string, int]{})
 		must(t, m.Set(ctx, "k", 1, time.Minute))
@@ -192,7 +192,7 @@ func TestDeadlinesAreReadAndChanged(t *testing.T) {
 		if _, ok, err := m.TTL(ctx, "nothing"); ok || err != nil {
 			t.Error(ok, err)
 		}
-		must(t, m.Set(ctx, "k", 2, time.Hour)) // writing gives the time that it says
+		must(t, m.Set(ctx, "k", 2, time.Hour)) // writing sets the new time
 		ttl("k", time.Hour-time.Minute, time.Hour)
 		must(t, m.Set(ctx, "k", 3, 0))
 		ttl("k", ebb.Forever, ebb.Forever)
@@ -264,7 +264,7 @@ func TestAFullMapRefuses(t *testing.T) {
 		if did, err := m.SetNX(ctx, "c", 3, time.Hour); did || !errors.Is(err, ErrFull) {
 			t.Error(did, err)
 		}
-		must(t, m.Set(ctx, "b", 4, time.Hour)) // what is there may be written
+		must(t, m.Set(ctx, "b", 4, time.Hour)) // existing entries may be overwritten
 		if did, err := m.SetNX(ctx, "b", 5, time.Hour); did || err != nil {
 			t.Error(did, err)
 		}
@@ -274,7 +274,7 @@ func TestAFullMapRefuses(t *testing.T) {
 		}
 		must(t, m.Set(ctx, "a", 1, 20*time.Millisecond))
 		b.Pass(50 * time.Millisecond)
-		must(t, m.Set(ctx, "c", 3, time.Hour)) // the dead do not count
+		must(t, m.Set(ctx, "c", 3, time.Hour)) // expired entries do not count
 		has(t, ctx, m, map[string]int{"b": 4, "c": 3})
 	})
 }
@@ -313,7 +313,7 @@ func TestManyTogetherNeverPassTheLimit(t *testing.T) {
 func TestALargeMapIsIteratedWhole(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx := b.Context()
-		const n = 250 // more than a page, and than what is packed
+		const n = 250 // more than a page, and more than a packed hash holds
 		m := open(t, b.Conn, b.Name("m"), lay, Options[int, string]{})
 		for i := range n {
 			must(t, m.Set(ctx, i, strconv.Itoa(i), time.Hour))

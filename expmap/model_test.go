@@ -17,7 +17,7 @@ func TestModel(t *testing.T) {
 	expirytest.Play(t, []mode{modeAuto, modeFields, modeZset, modeLayout}, model)
 }
 
-// world is a map beside its model, on one clock.
+// world is a map and its model, on one clock.
 type world struct {
 	expirytest.Model[int]
 	m *Map[string, int]
@@ -126,7 +126,7 @@ func (w *world) add(t *rapid.T) {
 
 func (w *world) get(t *rapid.T) { w.getAnd(t, func(string) {}) }
 
-// getAnd gets an entry, and calls found if it is there.
+// getAnd gets an entry, and calls found if it exists.
 func (w *world) getAnd(t *rapid.T, found func(k string)) {
 	k := expirytest.Keys.Draw(t, "key")
 	want, there := w.Get(k)
@@ -148,7 +148,7 @@ func (w *world) getMany(t *rapid.T) {
 	}
 }
 
-// compare compares all that can be read without touching anything.
+// compare compares the results of all reads that do not count as use.
 func (w *world) compare(t *rapid.T) {
 	seen := map[string]int{}
 	for e, err := range w.m.All(t.Context()) {

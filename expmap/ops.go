@@ -112,7 +112,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 	return truth(m.c.Do(ctx, append(args, "FIELDS", 1, f, v)...))
 }
 
-// outcome returns the result of a reply of opSet.
+// outcome returns the result in a reply to opSet.
 func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
 	n, err := kit.Number(v, err)
 	if err == nil && n < 0 {
@@ -170,7 +170,7 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 	return m.read(v)
 }
 
-// read decodes a value that a server has returned, and counts it.
+// read decodes a value from a server, and counts it.
 func (k *core[K, V]) read(v conn.Value) (value V, ok bool, err error) {
 	if v.IsNull() {
 		k.misses.Add(1)
@@ -252,15 +252,16 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 	if k.o.IdleTTL > 0 && k.other == nil {
 		_, rest, ok := strings.Cut(stored, ":")
 		if !ok {
-			return value, fmt.Errorf("%w: the entry has no absolute deadline: a program without Options.IdleTTL wrote it", conn.ErrValue)
+			return value, fmt.Errorf("%w: the entry has no absolute deadline; all programs that write to the map must set Options.IdleTTL",
+				conn.ErrValue)
 		}
 		stored = rest
 	}
 	return k.values.decode(stored)
 }
 
-// Remove removes entries, and returns how many of them existed. It records no expirations. O(n)
-// for n keys.
+// Remove removes entries, and returns the number of entries that existed. It records no expirations. O(n) for
+// n keys.
 func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -274,7 +275,7 @@ func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	}
 	defer m.changed()
 	var n int64
-	if m.native() && m.o.Eviction == NoEviction { // Redis's HDEL counts the dead too
+	if m.native() && m.o.Eviction == NoEviction { // Redis's HDEL counts expired fields too
 		n, err = kit.Number(m.c.Do(ctx, append([]any{"HDEL", m.key}, args...)...))
 	} else {
 		n, err = kit.Number(m.run(ctx, m.layout().del, "", args...))
@@ -298,7 +299,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 		if v, err = m.c.Do(ctx, "HPTTL", m.key, "FIELDS", 1, f); err == nil && len(v.Elems) == 1 {
 			v = v.Elems[0]
 		}
-		if v.IsNull() { // Redis of a key that is not there
+		if v.IsNull() { // Redis replies this for a key that does not exist
 			return 0, false, m.failed("ttl", err)
 		}
 	} else {
@@ -320,15 +321,15 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 // exists.
 func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest",
-			conn.ErrArgument, ttl))
+		return false, m.failed("expire", fmt.Errorf("%w: the time to live is %v; it must be positive"+
+			" (Persist removes the deadline, Remove the entry)", conn.ErrArgument, ttl))
 	}
 	did, err := m.setDeadline(ctx, key, ttl)
 	return did, m.failed("expire", err)
 }
 
-// Persist removes an entry's deadline, and reports whether it had one. An IdleTTL stays, and
-// counts as a deadline.
+// Persist removes an entry's deadline, and reports whether it had one. An IdleTTL stays, and counts as a
+// deadline.
 func (m *Map[K, V]) Persist(ctx context.Context, key K) (bool, error) {
 	did, err := m.setDeadline(ctx, key, 0)
 	return did, m.failed("persist", err)
@@ -363,8 +364,8 @@ func (m *Map[K, V]) setDeadline(ctx context.Context, key K, ttl time.Duration) (
 	return n == 1, err
 }
 
-// Len returns the exact number of living entries. On servers other than ebb whose hash fields
-// have deadlines it costs O(n).
+// Len returns the exact number of living entries. It costs O(n) on servers other than ebb whose hash fields
+// have deadlines.
 func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 	if err := m.begin(ctx, false); err != nil {
 		return 0, m.failed("len", err)
@@ -378,8 +379,8 @@ func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 }
 
 // Clear removes all entries. It records no expirations. With Events it keeps the recorded events, their
-// listeners and, on ebb, the expiry rule, so that programs that use the map continue with it: Delete
-// gives the rule back.
+// listeners and, on ebb, the expiry rule, so that programs that use the map can continue: Delete gives the
+// rule back.
 func (m *Map[K, V]) Clear(ctx context.Context) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("clear", err)
@@ -389,7 +390,7 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 		_, err := m.c.Do(ctx, "UNLINK", m.key, m.extra[3])
 		return m.failed("clear", err)
 	}
-	for { // those whose time is over get their events first
+	for { // expired entries get their events first
 		more, err := truth(m.run(ctx, m.layout().clear, "", expiries.AtOnce))
 		if err != nil || !more {
 			return m.failed("clear", err)
@@ -397,11 +398,11 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 	}
 }
 
-// Delete removes the map: its entries and, unless it belongs to a family, the recorded events,
-// their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
-// because a listener that continues makes the rule and the stream again. Other programs that have
-// written to the map with Events record no more of them until they connect again or make the map
-// again. The map may be used again. Delete costs two requests.
+// Delete removes the map: its entries and, unless it belongs to a family, the recorded events, their
+// listeners, and ebb's expiry rule, of which a database has 128. End the listeners first: a listener that
+// continues creates the rule and the stream again. Other programs that have written to the map with Events
+// record no more events until they connect again or make the map again. The map may be used again. Delete
+// costs two requests.
 func (m *Map[K, V]) Delete(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("delete", m.bad)
@@ -421,9 +422,9 @@ func (m *Map[K, V]) Delete(ctx context.Context) error {
 	return m.failed("delete", err)
 }
 
-// Delete removes the family: its maps, the recorded events, their listeners, and ebb's expiry
-// rule. The backend has no list of the maps: Delete searches all keys, O(keys), and removes
-// each hash whose key begins as theirs do.
+// Delete removes the family: its maps, the recorded events, their listeners, and ebb's expiry rule. The
+// backend has no list of the maps. Delete searches all keys, O(keys), and removes each hash whose key has the
+// family's prefix.
 func (f *Family[K, V]) Delete(ctx context.Context) error {
 	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "hash", "zset")
 	if err == nil {
@@ -443,8 +444,8 @@ func (k *core[K, V]) deleteEvents(ctx context.Context, feed *expiries.Feed) erro
 	return feed.Delete(ctx)
 }
 
-// dropScript removes the map KEYS[1] with its deadlines KEYS[2] and its uses KEYS[3] from its
-// family, whose index is KEYS[4], and where its name is ARGV[1].
+// dropScript removes the map KEYS[1], its deadlines KEYS[2], its uses KEYS[3], and its name ARGV[1] in the index
+// KEYS[4] of its family.
 var dropScript = conn.NewScript(`
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return redis.call('ZREM', KEYS[4], ARGV[1])

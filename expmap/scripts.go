@@ -42,8 +42,8 @@ type layout struct {
 	setMany, swap, swapDel, add, peek                                   *conn.Script
 }
 
-// newLayout returns a layout. limits are the functions that scripts need that add entries, or with
-// an eviction count uses.
+// newLayout returns a layout. limits are the functions for scripts that add entries, or with an eviction
+// count uses.
 func newLayout(prelude, limits, changes string, evicts bool) *layout {
 	script := func(op string) *conn.Script { return conn.NewScript(header + prelude + op) }
 	changes = limits + changes
@@ -67,16 +67,16 @@ var (
 	evictingZsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, optionLimits+evict, plainRewrite+wrappedChanges, true)
 )
 
-// layoutOf returns the layout of another library, whose scripts are made once.
+// layoutOf returns the layout of another library. Its scripts are made once.
 func layoutOf(other *layouts.Map) *layout {
 	return other.Scripts(func(l layouts.Lua) any {
 		return newLayout(l.Prelude, l.Limits+evict, plainRewrite+l.Changes, true)
 	}).(*layout)
 }
 
-// header reads the common arguments: the idle TTL, the limit of entries, the number of expired entries that a script removes first, the
-// number of events that are kept, for how long, the map's name in the index of its family, whether the server is ebb, and the
-// eviction.
+// header reads the common arguments: the idle TTL; the limit of entries; the number of expired entries that a
+// script removes first; the number of events to keep; their lifetime; the map's name in the index of its
+// family; whether the server is ebb; and the eviction.
 const header = `
 local idle, maxlen, bound = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local events, grace, name, first = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], 9
@@ -114,8 +114,9 @@ local function setDeadline(f, v, ttl)
 end
 `
 
-// fieldsPrelude is for servers whose hash fields have deadlines. HLEN may count expired fields there, but not on ebb; HKEYS does not.
-// A deadline of this millisecond, which an entry of a map with an idle TTL may have, would remove the entry if it were set again.
+// fieldsPrelude is for servers whose hash fields have deadlines. HLEN may count expired fields there, except
+// on ebb; HKEYS does not. A deadline of the current millisecond, which an entry of a map with an idle TTL may
+// have, would remove the entry if it were set again.
 const fieldsPrelude = `
 local used = ARGV[8] ~= '' and KEYS[2]
 mark = function(f, at)
@@ -243,8 +244,8 @@ mark = function(f, at)
 end
 `
 
-// fieldsRewrite keeps the deadline, which HSET takes away. HSETEX is younger than HPEXPIREAT.
-// Without it an entry in its last millisecond gets one more.
+// fieldsRewrite keeps the deadline, which HSET removes. A server may have HPEXPIREAT without HSETEX; there an
+// entry in its last millisecond gets one more.
 const fieldsRewrite = `
 local function rewrite(f, raw)
   if ARGV[7] == '1' then return redis.call('HSETEX', map, 'KEEPTTL', 'FIELDS', 1, f, raw) end
@@ -271,8 +272,9 @@ local function keep(f, v, new)
 end
 `
 
-// The operations. opSet: ARGV field, value, ttl, whether to set only a new entry. The reply is 1, 0 if the entry exists, -1 if the map
-// is full. opFinish precedes it: the marker must have the value ARGV[13], otherwise the reply is 2.
+// The operations. opSet: ARGV: field, value, ttl, whether to set only a new entry. The reply is 1, 0 if the
+// entry exists, -1 if the map is full. opFinish precedes it: the marker must have the value ARGV[13],
+// otherwise the reply is 2.
 const (
 	opSet = `
 sweep(bound)
@@ -295,7 +297,7 @@ local marker = KEYS[#KEYS]
 if redis.call('GET', marker) ~= ARGV[first + 4] then return 2 end
 redis.call('DEL', marker)
 `
-	// opSetMany: ARGV field, value, ttl, field, value, ttl ... It returns what opSet does.
+	// opSetMany: ARGV: field, value, ttl, field, value, ttl ... The reply is that of opSet.
 	opSetMany = `
 sweep(bound)
 local new, seen = 0, {}
@@ -314,7 +316,7 @@ for i = first, #ARGV, 3 do put(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
 seal()
 return done(1)
 `
-	// opSwap: ARGV field, the value that it must have, another. opSwapDel: the first two.
+	// opSwap: ARGV: field, the value that it must have, the new value. opSwapDel: ARGV: the first two.
 	opSwap = `
 sweep(bound)
 local f, did = ARGV[first], 0
@@ -337,10 +339,10 @@ end
 seal()
 return did
 `
-	// opAdd: ARGV field, what to add, the ttl of a new entry, HINCRBY or HINCRBYFLOAT. It returns
-	// the sum in an array, or -1 if the map is full, -2 if the value is not a number, -3 if the sum
-	// overflows. The server adds, because a number of Lua has 53 bits; for that the value stands
-	// alone in the field meanwhile. Servers add floats with 80 bits, and so beyond a float64.
+	// opAdd: ARGV: field, the number to add, the ttl of a new entry, HINCRBY or HINCRBYFLOAT. It returns the sum
+	// in an array, or -1 if the map is full, -2 if the value is not a number, -3 if the sum overflows. The
+	// server adds, because a number in Lua has 53 bits; the field therefore holds the bare value during the
+	// addition. Servers add floats with 80 bits, and so beyond a float64.
 	opAdd = `
 sweep(bound)
 local f, more, ttl = ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2])
@@ -388,7 +390,7 @@ end
 seal()
 return all
 `
-	// opPeek: ARGV field. It returns the value and what left says, or nothing.
+	// opPeek: ARGV: field. It returns the value and the result of left, or nothing.
 	opPeek = `
 sweep(bound)
 local f, reply = ARGV[first], {}

@@ -6,13 +6,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// texts encodes keys or values as strings. With the default codec it returns a string as it is: nothing is copied.
+// texts encodes keys or values as strings. With the default codec it returns a string itself, without a copy.
 type texts[T any] struct {
 	codec conn.Codec[T]
 	plain bool // T is string, and codec is the default
 }
 
-// newTexts returns the texts of a codec, nil for the default. field is the name of the option.
+// newTexts returns the texts for a codec; nil is the default codec. field is the name of the option.
 func newTexts[T any](given conn.Codec[T], field string) (t texts[T], err error) {
 	var v T
 	_, t.plain = any(v).(string)
@@ -27,7 +27,7 @@ func (t *texts[T]) encode(v T) (string, error) {
 		return s, nil
 	}
 	b, err := t.codec.Encode(v)
-	return direct.Text(b), err // the bytes belong to encode
+	return direct.Text(b), err // the caller owns the bytes
 }
 
 func (t *texts[T]) decode(s string) (T, error) {

@@ -10,11 +10,11 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// CompareAndSwap replaces the value of an entry that is old by another one, in one step, and
-// reports whether it did; it did not if there is no such entry. The entry's deadline stays, and
-// in a map with an IdleTTL the swap counts as use. The backend compares bytes, as Options.Codec
-// encodes old: equal values must have equal encodings, so a codec with random parts, or one that
-// has changed since the entry was written, never swaps. encoding/json is deterministic.
+// CompareAndSwap replaces the value of an entry in one step if it equals old, and reports whether it did. If
+// there is no such entry, it does nothing. The entry's deadline stays, and in a map with an IdleTTL the swap
+// counts as use. The backend compares bytes, as Options.Codec encodes old: equal values must have equal
+// encodings. A codec with random parts, or one that has changed since the entry was written, never swaps.
+// encoding/json is deterministic.
 func (m *Map[K, V]) CompareAndSwap(ctx context.Context, key K, old, value V) (bool, error) {
 	did, err := m.swap(ctx, m.layout().swap, key, old, value)
 	return did, m.failed("compare and swap", err)
@@ -47,18 +47,18 @@ func (m *Map[K, V]) swap(ctx context.Context, s *conn.Script, key K, values ...V
 	return truth(m.run(ctx, s, "", args...))
 }
 
-// Increment adds delta, which may be negative, to an entry that holds an integer, and returns the
-// sum. The entry's deadline stays, and in a map with an IdleTTL the call counts as use. An entry
-// that does not exist begins as 0 and lives for ttl, or without a deadline if ttl is 0. The
-// backend reads and writes decimal text, as JSON and the codec of strings do, whatever V is.
-// Errors: ErrNotNumber, also for a number with a fraction; ErrOverflow beyond 64 bits; ErrFull.
+// Increment adds delta, which may be negative, to an entry that holds an integer, and returns the sum. The
+// entry's deadline stays, and in a map with an IdleTTL the call counts as use. An entry that does not exist
+// starts at 0 and lives for ttl, or without a deadline if ttl is 0. The backend reads and writes decimal
+// text, as JSON and the codec of strings do, whatever V is. Errors: ErrNotNumber, even for a number with a
+// fraction; ErrOverflow beyond 64 bits; ErrFull.
 func (m *Map[K, V]) Increment(ctx context.Context, key K, delta int64, ttl time.Duration) (int64, error) {
 	text, err := m.add(ctx, "HINCRBY", key, strconv.FormatInt(delta, 10), ttl)
 	if err != nil {
 		return 0, m.failed("increment", err)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil { // the delta of a new entry, or what HINCRBY has written
+	if err != nil { // the delta of a new entry, or the result of HINCRBY
 		err = fmt.Errorf("%w: the sum %q is not an integer", conn.ErrValue, text)
 	}
 	return n, m.failed("increment", err)
@@ -68,7 +68,7 @@ func (m *Map[K, V]) Increment(ctx context.Context, key K, delta int64, ttl time.
 // ErrOverflow if the sum is infinite; ErrFull; ebb.ErrArgument if delta is not finite.
 func (m *Map[K, V]) IncrementFloat(ctx context.Context, key K, delta float64, ttl time.Duration) (float64, error) {
 	if math.IsNaN(delta) || math.IsInf(delta, 0) {
-		return 0, m.failed("increment", fmt.Errorf("%w: the increment is %v: a finite number", conn.ErrArgument, delta))
+		return 0, m.failed("increment", fmt.Errorf("%w: the increment is %v; it must be finite", conn.ErrArgument, delta))
 	}
 	text, err := m.add(ctx, "HINCRBYFLOAT", key, strconv.FormatFloat(delta, 'f', -1, 64), ttl)
 	if err != nil {

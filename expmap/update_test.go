@@ -75,7 +75,7 @@ func TestAnEntryIsSwappedIfItIsTheOldOne(t *testing.T) {
 					t.Errorf("%d to %d: %v %v, want %v", old, new, did, err, want)
 				}
 			}
-			swap(0, 1, false) // there is none
+			swap(0, 1, false) // there is no entry
 			must(t, m.Set(ctx, "k", 1, 20*time.Minute))
 			swap(2, 3, false)
 			swap(1, 2, true)
@@ -187,7 +187,7 @@ func TestNumbersAreAddedTo(t *testing.T) {
 					t.Errorf("TTL %s: %v %v %v, want about %v", key, d, ok, err, most)
 				}
 			}
-			add("n", 3, 3, nil) // a new entry
+			add("n", 3, 3, nil) // creates an entry
 			ttl("n", 30*time.Minute)
 			if did, err := m.Expire(ctx, "n", 20*time.Minute); !did || err != nil {
 				t.Error(did, err)
@@ -195,7 +195,7 @@ func TestNumbersAreAddedTo(t *testing.T) {
 			add("n", -5, -2, nil)
 			float("n", 0.5, -1.5, nil)
 			ttl("n", 20*time.Minute)
-			add("n", 1, 0, ErrNotNumber) // it has a fraction
+			add("n", 1, 0, ErrNotNumber) // the value has a fraction
 			float("f", 2.5, 2.5, nil)
 			float("f", 1e-3, 2.501, nil)
 			must(t, m.Set(ctx, "n", fmt.Sprint(math.MaxInt64-1), 10*time.Minute))
@@ -219,7 +219,7 @@ func TestNumbersAreAddedTo(t *testing.T) {
 			}
 			must(t, m.Set(ctx, "last", "1", 20*time.Millisecond))
 			b.Pass(50 * time.Millisecond)
-			add("last", 1, 1, nil) // an expired entry begins again
+			add("last", 1, 1, nil) // an expired entry starts again
 			ttl("last", 30*time.Minute)
 		}
 	})

@@ -17,42 +17,41 @@ type Expired[T comparable] struct {
 	// Set is the name of the set in its family; "" for a set without a family.
 	Set    string
 	Member T
-	// Deadline is the deadline that has passed, by the server's clock. FiredAt is the instant at
-	// which the backend recorded that.
+	// Deadline is the deadline that has passed, by the server's clock. FiredAt is the instant at which the
+	// backend recorded the expiration.
 	Deadline, FiredAt time.Time
-	// Err says why Member could not be decoded; it wraps ebb.ErrValue.
+	// Err is the reason why Member could not be decoded; it wraps ebb.ErrValue.
 	Err error
 }
 
 // ListenOptions configures OnExpired. The zero value works.
 type ListenOptions struct {
-	// Consumer is the name of the consumer. A consumer that keeps its name, and that runs in one
-	// call at a time, gets the events that it had taken before a crash as soon as it listens
-	// again; otherwise they come after ClaimAfter. "": a random name.
+	// Consumer is the name of the consumer. A consumer that keeps its name, and runs in one call at a time, gets
+	// the events that it had taken before a crash as soon as it listens again; otherwise they are delivered
+	// after ClaimAfter. "": a random name.
 	Consumer string
-	// ClaimAfter is the time after which an event is delivered again, to any listener, if the
-	// function has not returned nil. 0: 30 s. A function must take less. After a lost connection
-	// an event may come again earlier.
+	// ClaimAfter is the time after which an event is delivered again, to any listener, if the function has not
+	// returned nil. 0: 30 s. A function must take less. After a lost connection an event may be delivered again
+	// earlier.
 	ClaimAfter time.Duration
 }
 
-// OnExpired calls fn with each expiration in a set with Options.Events, until the context ends;
-// the context's error is in the chain of its own. Calls with the same listener share the
-// events. Each listener gets all events, beginning with those that were recorded before its
-// first call. Events are kept while no listener runs, also across restarts, and are delivered
-// at least once, one after the other: if fn does not return nil, again after
-// ListenOptions.ClaimAfter. Removing and clearing record no expiration.
+// OnExpired calls fn with each expiration in a set with Options.Events, until the context ends; the context's
+// error is in the chain of the returned error. Calls with the same listener share the events. Each listener
+// gets all events, beginning with the ones that were recorded before its first call. Events are kept while no
+// listener runs, even across restarts, and are delivered at least once, one after the other: if fn does not
+// return nil, again after ListenOptions.ClaimAfter. Removing and clearing record no expiration.
 //
-// On ebb an event comes one or two milliseconds after the deadline. On other servers a call
-// must detect the expiration: every operation on the set does, and OnExpired itself does at the
-// next deadline, at most 200 ms late.
+// On ebb an event arrives one or two milliseconds after the deadline. On other servers a call must detect the
+// expiration: every operation on the set does, and OnExpired itself does at the next deadline, at most 200 ms
+// late.
 func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error,
 	opts ...ListenOptions) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("listen", err)
 	}
 	if s.sub != "" {
-		return s.failed("listen", fmt.Errorf("%w: the set belongs to a family: use OnExpired of the family", conn.ErrArgument))
+		return s.failed("listen", fmt.Errorf("%w: the set belongs to a family; call OnExpired of the family", conn.ErrArgument))
 	}
 	return s.failed("listen", s.listen(ctx, listener, fn, opts))
 }
@@ -83,9 +82,9 @@ func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx conte
 	})
 }
 
-// Watch removes expired members in time, even while no program uses the set, until the context
-// ends; the context's error is in the chain of its own. It continues after lost connections. On
-// ebb the server does that.
+// Watch removes expired members in time, even while no program uses the set, until the context ends; the
+// context's error is in the chain of the returned error. It continues after lost connections. On ebb the
+// server removes them, and Watch only waits.
 func (s *Set[T]) Watch(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("watch", s.bad)

@@ -13,8 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/expiries"
 )
 
-// bubble runs a test in virtual time with a family that runs on scripts, on a backend
-// that can be made to fail.
+// bubble runs a test in virtual time with a family that runs on scripts, on a backend that can be made to
+// fail.
 func bubble(t *testing.T, o Options[string], test func(ctx context.Context, b *ebbtest.Backend, f *Family[string])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAFamilyIsSweptAlsoOnASlowNetwork(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- f.Watch(watching) }()
 		time.Sleep(30 * time.Second)
-		b.Restart() // it outlives that
+		b.Restart() // the family must survive the restart
 		time.Sleep(31 * time.Second)
 		if s := b.Data.SortedSet("{orders}:ann"); len(s) != 1 {
 			t.Error(s)

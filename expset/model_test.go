@@ -10,12 +10,12 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/expirytest"
 )
 
-// TestModel compares every way with a Go map and a clock, in virtual time.
+// TestModel compares each implementation with a Go map and a clock, in virtual time.
 func TestModel(t *testing.T) {
 	expirytest.Play(t, []way{asItIs, scripts, redisson}, model)
 }
 
-// world is a set beside its model, on one clock.
+// world is a set and its model, on one clock.
 type world struct {
 	expirytest.Model[bool]
 	s *Set[string]
@@ -61,7 +61,7 @@ func (x *world) add(t *rapid.T) {
 	}
 }
 
-// compare compares all that can be read.
+// compare compares the results of all reads.
 func (x *world) compare(t *rapid.T) {
 	members, err := x.s.Members(t.Context())
 	expirytest.Check(t, "members", len(members), x.Len(), err)

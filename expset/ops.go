@@ -56,8 +56,8 @@ func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []
 	return n, s.failed("add", err)
 }
 
-// Remove removes members, and returns how many of them existed. If several calls remove the
-// same member, exactly one counts it. Remove records no expirations.
+// Remove removes members, and returns the number of members that existed. If several calls remove the same
+// member, exactly one counts it. Remove records no expirations.
 func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	args, err := s.members(members)
 	if err == nil {
@@ -75,13 +75,13 @@ func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	return n, s.failed("remove", err)
 }
 
-// Contains reports whether the set has a living member.
+// Contains reports whether member is in the set.
 func (s *Set[T]) Contains(ctx context.Context, member T) (bool, error) {
 	all, err := s.ContainsMany(ctx, member)
 	return len(all) == 1 && all[0], err
 }
 
-// ContainsMany reports for each member whether the set has it, in one step.
+// ContainsMany reports for each member whether it is in the set, in one step.
 func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error) {
 	args, err := s.members(members)
 	if err == nil {
@@ -111,7 +111,7 @@ func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error)
 	return all, nil
 }
 
-// Members returns the living members of one moment, in no order. Use All for large sets.
+// Members returns the living members at one moment, in no particular order. Use All for large sets.
 func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
 	if err := s.begin(ctx, false); err != nil {
 		return nil, s.failed("members", err)
@@ -228,8 +228,8 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 // exists.
 func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest",
-			conn.ErrArgument, ttl))
+		return false, s.failed("expire", fmt.Errorf("%w: the time to live is %v; it must be positive"+
+			" (Persist removes the deadline, Remove the member)", conn.ErrArgument, ttl))
 	}
 	did, err := s.setDeadline(ctx, member, ttl)
 	return did, s.failed("expire", err)
@@ -271,8 +271,8 @@ func (s *Set[T]) setDeadline(ctx context.Context, member T, ttl time.Duration) (
 }
 
 // Clear removes all members. It records no expirations. With Events it keeps the recorded events, their
-// listeners and, on ebb, the expiry rule, so that programs that use the set continue with it: Delete
-// gives the rule back.
+// listeners and, on ebb, the expiry rule, so that programs that use the set can continue: Delete gives the
+// rule back.
 func (s *Set[T]) Clear(ctx context.Context) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("clear", err)
@@ -281,7 +281,7 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 		_, err := s.c.Do(ctx, "UNLINK", s.key)
 		return s.failed("clear", err)
 	}
-	for { // those whose time is over get their events first
+	for { // expired members get their events first
 		more, err := kit.Number(s.run(ctx, clearScript, expiries.AtOnce))
 		if err != nil || more == 0 {
 			return s.failed("clear", err)
@@ -289,11 +289,11 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 	}
 }
 
-// Delete removes the set: its members and, unless it belongs to a family, the recorded events,
-// their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
-// because a listener that continues makes the rule and the stream again. Other programs that have
-// written to the set with Events record no more of them until they connect again or make the set
-// again. The set may be used again. Delete costs two requests.
+// Delete removes the set: its members and, unless it belongs to a family, the recorded events, their
+// listeners, and ebb's expiry rule, of which a database has 128. End the listeners first: a listener that
+// continues creates the rule and the stream again. Other programs that have written to the set with Events
+// record no more events until they connect again or make the set again. The set may be used again. Delete
+// costs two requests.
 func (s *Set[T]) Delete(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("delete", s.bad)
@@ -307,9 +307,9 @@ func (s *Set[T]) Delete(ctx context.Context) error {
 	return s.failed("delete", err)
 }
 
-// Delete removes the family: its sets, the recorded events, their listeners, and ebb's expiry
-// rule. The backend has no list of the sets: Delete searches all keys, O(keys), and removes
-// each set, or on other servers than ebb each sorted set, whose key begins as theirs do.
+// Delete removes the family: its sets, the recorded events, their listeners, and ebb's expiry rule. The
+// backend has no list of the sets. Delete searches all keys, O(keys), and removes each set (on servers other
+// than ebb, each sorted set) whose key has the family's prefix.
 func (f *Family[T]) Delete(ctx context.Context) error {
 	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "set", "zset")
 	if err == nil {
@@ -329,8 +329,7 @@ func (k *core[T]) deleteEvents(ctx context.Context) error {
 	return k.feed.Delete(ctx)
 }
 
-// dropScript removes the set KEYS[1] from its family, whose index is KEYS[2], and where
-// its name is ARGV[1].
+// dropScript removes the set KEYS[1] from the index KEYS[2] of its family, in which its name is ARGV[1].
 var dropScript = conn.NewScript(`
 redis.call('DEL', KEYS[1])
 return redis.call('ZREM', KEYS[2], ARGV[1])

@@ -4,10 +4,11 @@ import "github.com/ebbdb/ebb/conn"
 
 func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
-// prelude begins each script. KEYS are the sorted set by deadline, the stream of events and the index of the family. ARGV are the limit
-// of members, the number of expired members that a script removes first, the number of events that are kept, their time in ms (-1: the
-// set has no events), the set's name in its family, the score of members without a deadline, and "(" if a member lives in the
-// millisecond of its deadline; then the arguments of the operation.
+// prelude begins each script. KEYS: the sorted set by deadline, the stream of events, and the index of the
+// family. ARGV: the limit of members; the number of expired members that a script removes first; the number
+// of events to keep; their lifetime in ms (-1: the set has no events); the set's name in its family; the
+// score of members without a deadline; "(" if a member lives in the millisecond of its deadline; then the
+// arguments of the operation.
 //
 //	look(m)    the score of a living member, or false
 //	living()   how many live
@@ -90,8 +91,8 @@ end
 `
 
 var (
-	// addScript returns how many members are new, or -1 if the set is full. ARGV ttl,
-	// whether existing members keep their deadlines, members.
+	// addScript returns the number of new members, or -1 if the set is full. ARGV: ttl, whether existing members
+	// keep their deadlines, members.
 	addScript = newScript(`
 sweep(bound)
 local ttl, deadline = tonumber(ARGV[first]), never

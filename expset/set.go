@@ -18,19 +18,18 @@ import (
 type Options[T comparable] struct {
 	// Codec encodes members; nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// MaxLen is the limit of members in a set; 0: no limit. A member above it is refused with
-	// ErrFull.
+	// MaxLen is the limit of members in a set; 0: no limit. A member beyond it is refused with ErrFull.
 	MaxLen int64
-	// Jitter lengthens each time by a random part, of at most this percentage, so that members that
-	// were written together do not expire together.
+	// Jitter lengthens each time by a random part, of at most this percentage, so that members that were written
+	// together do not expire together.
 	Jitter int
 	// Events records expirations for OnExpired. On ebb a set with Events, or a family, has an expiry
 	// rule from its first write until Delete; a database has 128.
 	Events bool
-	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000.
-	// On other servers than ebb all events also expire a week after the last one.
+	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000. On servers
+	// other than ebb all events also expire a week after the last one.
 	MaxEvents int64
-	// Logger gets one description of how the set runs, and errors while calls wait. nil: no log.
+	// Logger receives one description of how the set runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
 	// Layout is the layout of another library: redisson.NewSetCache, of the module redisson, sets it.
 	// nil: ebb's layouts. A set with a Layout has no Events, and a family has none.
@@ -46,7 +45,7 @@ type Set[T comparable] struct {
 	*core[T]
 	key string
 	sub string // its name in its family
-	bad error  // why it cannot be used
+	bad error  // the reason why the set cannot be used; nil if it can
 }
 
 // Family is a group of sets that share options and one stream of events. Its methods are safe
@@ -60,12 +59,12 @@ type core[T comparable] struct {
 	c       *conn.Conn
 	o       Options[T]
 	bounds  expiries.Bounds
-	home    string // the name given
+	home    string // the name that New or NewFamily got
 	stream  string
 	index   string
 	feed    *expiries.Feed
 	other   *layouts.Set // Options.Layout
-	scripts bool         // for tests: also on ebb
+	scripts bool         // for tests: use scripts even on ebb
 	once    sync.Once
 }
 
@@ -111,7 +110,7 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 func (f *Family[T]) Set(name string) *Set[T] {
 	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
 	if name == "" || name[0] == ':' {
-		s.bad = kit.Argument("expset: family", f.home, "a set of it is named %q; a name has at least one character and does "+
+		s.bad = kit.Argument("expset: family", f.home, "the name of a set is %q; it must have at least one character and must "+
 			"not begin with a colon", name)
 	}
 	return s
@@ -164,7 +163,7 @@ func (k *core[T]) describe(what, name string) string {
 	return fmt.Sprintf("%s %q (%s)", what, name, how)
 }
 
-// begin begins each operation.
+// begin must be called at the beginning of each operation.
 func (s *Set[T]) begin(ctx context.Context, writes bool) error {
 	if s.bad != nil {
 		return s.bad
@@ -191,7 +190,7 @@ func (s *Set[T]) run(ctx context.Context, script *conn.Script, args ...any) (con
 	}
 	index := s.index
 	if index == "" {
-		index = kit.Key(s.home, "next") // unused, and of the same slot
+		index = kit.Key(s.home, "next") // not used; it is in the same slot
 	}
 	all := append(make([]any, 0, 7+len(args)), s.o.MaxLen, expiries.OnTheWay, events, grace, s.sub, never, dead)
 	return s.c.Script(ctx, script, []string{s.key, s.stream, index}, append(all, args...)...)

@@ -19,22 +19,22 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// way is the way in which a set runs.
+// way is an implementation of a set.
 type way int
 
 const (
 	asItIs   way = iota
-	scripts      // also on ebb
+	scripts      // even on ebb
 	redisson     // Redisson's layout
 )
 
-// each runs a test on each kind of backend, in each way that it has.
+// each runs a test on each kind of backend, with each implementation that the kind supports.
 func each(t *testing.T, test func(t *testing.T, b *backends.Backend, w way)) {
 	t.Helper()
 	on(t, backends.Each, test)
 }
 
-// virtually is each in virtual time alone.
+// virtually runs a test as each does, in virtual time alone.
 func virtually(t *testing.T, test func(t *testing.T, b *backends.Backend, w way)) {
 	t.Helper()
 	on(t, backends.Virtual, test)
@@ -45,7 +45,7 @@ func on(t *testing.T, kinds backends.On, test func(t *testing.T, b *backends.Bac
 	for w, name := range []string{"as-it-is", "scripts", "redisson"} {
 		kinds := kinds
 		if way(w) == scripts {
-			kinds = backends.Virtual // elsewhere that is how it is, or kind ebb-scripts has it
+			kinds = backends.Virtual // other kinds use scripts anyway, or kind ebb-scripts covers this
 		}
 		t.Run(name, func(t *testing.T) {
 			kinds(t, func(t *testing.T, b *backends.Backend) {
@@ -83,7 +83,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// did fails the test unless a call said n.
+// did fails the test unless a call returned n.
 func did(t *testing.T, n int64) func(int64, error) {
 	return func(got int64, err error) {
 		t.Helper()
@@ -127,7 +127,7 @@ func TestMembersExpireOneByOne(t *testing.T) {
 		has(t, ctx, s, "ever", "long", "short", "shorter")
 		did(t, 0)(s.Add(ctx, time.Hour, "short"))
 		did(t, 0)(s.Add(ctx, 20*time.Millisecond, "shorter"))
-		_, err := s.AddNX(ctx, 20*time.Millisecond, "shorter", "ever") // those that are there keep their time
+		_, err := s.AddNX(ctx, 20*time.Millisecond, "shorter", "ever") // existing members keep their time
 		must(t, err)
 		b.Pass(50 * time.Millisecond)
 		has(t, ctx, s, "ever", "long", "short")
@@ -209,7 +209,7 @@ func TestAFullSetRefuses(t *testing.T) {
 		}
 		did(t, 0)(s.Add(ctx, 20*time.Millisecond, "a"))
 		b.Pass(50 * time.Millisecond)
-		did(t, 1)(s.Add(ctx, time.Hour, "d")) // the dead take none
+		did(t, 1)(s.Add(ctx, time.Hour, "d")) // expired members take no space
 		has(t, ctx, s, "b", "c", "d")
 	})
 }
@@ -310,7 +310,7 @@ func listen(t *testing.T, on func(context.Context, string, func(context.Context,
 	})
 }
 
-// heard holds the events that a listener received.
+// heard keeps the events that a listener received.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -338,8 +338,8 @@ func (h *heard) is(want ...string) func() bool {
 	}
 }
 
-// events reports whether n expiries were heard, each perhaps more than once: that it was
-// may be lost in a crash.
+// events reports whether n expirations were received, each perhaps more than once: after a crash the
+// acknowledgement may be lost.
 func (h *heard) events(n int) func() bool {
 	return func() bool {
 		h.mu.Lock()
@@ -362,7 +362,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 		did(t, 1)(s.Add(ctx, 30*time.Millisecond, "a"))
 		did(t, 1)(s.Remove(ctx, "b"))
 		b.Until("it is heard", h.is("/a"))
-		did(t, 1)(s.Add(ctx, 10*time.Millisecond, "a")) // it may come and go again
+		did(t, 1)(s.Add(ctx, 10*time.Millisecond, "a")) // the member may expire and be added again
 		if b.Fault() {
 			b.Until("the backend is there again", func() bool { return b.Ping(ctx) == nil })
 		}
@@ -447,7 +447,7 @@ func TestNothingIsLeftWithoutASweeper(t *testing.T) {
 		if n, err := b.Exists(ctx, "{f}:a", "{f}:b"); n != 0 || err != nil {
 			t.Error(n, err)
 		}
-		b.Pass(expiries.Keep) // the index of a family stays until then
+		b.Pass(expiries.Keep) // the index of a family is kept for that time
 		if n, err := b.DBSize(ctx); n != 0 || err != nil {
 			keys, _ := b.Do(ctx, "KEYS", "*")
 			t.Error(keys, err)
@@ -493,7 +493,7 @@ func TestOfRemovalAndExpiryOneWins(t *testing.T) {
 		}
 		var paid atomic.Int64
 		var wg sync.WaitGroup
-		for i := range n { // and are paid all the while, from both ends
+		for i := range n { // and are removed all the while, from both ends
 			wg.Go(func() {
 				b.Pass(time.Duration(i) * time.Millisecond)
 				got, err := s.Remove(ctx, fmt.Sprint((i*7)%n), fmt.Sprint(i))
