@@ -12,13 +12,13 @@ type route struct {
 	method, path string
 	// open routes answer requests without a login.
 	open bool
-	// lasts: the response is a stream.
+	// lasts means that the response is a stream.
 	lasts bool
-	// named: parameters are names or patterns, which may be too long for an address: the route answers POST as it answers GET,
-	// with the parameters in an object of texts as the body.
+	// named means that parameters are names or patterns, which may be too long for an address: the route answers
+	// POST like GET, with the parameters in the body, an object of texts.
 	named bool
-	// answer returns what is written as JSON, nil for 204, or errSent after it has written to
-	// request.w itself.
+	// answer returns the value to write as JSON, nil for 204, or errSent after it has written to request.w
+	// itself.
 	answer func(c *Console, q *request) (any, error)
 }
 
@@ -125,7 +125,8 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	}
 }
 
-// answer returns the answer of a route. It reads the body first: a client that sends it slowly holds no share.
+// answer returns the answer of a route. It reads the body before it takes a share, so that a client that
+// sends slowly holds none.
 func (c *Console) answer(at *route, q *request) (any, error) {
 	if q.r.Method == http.MethodPost {
 		if err := q.read(); err != nil {

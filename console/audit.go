@@ -30,7 +30,7 @@ func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
 	}
 	if refused && k.batch {
 		if k.refused++; k.refused > 1 {
-			return // endBatch tells their number
+			return // endBatch records their number
 		}
 	}
 	if refused || !isRead(spec, argv) {
@@ -38,7 +38,7 @@ func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
 	}
 }
 
-// endBatch ends a batch: of its refused commands the audit has the first, and the number of the others.
+// endBatch ends a batch. The audit records the first of its refused commands, and the number of the others.
 func (k *call) endBatch() {
 	if more := k.refused - 1; more > 0 {
 		row := auditRow{At: k.c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Refused: true,
@@ -50,13 +50,14 @@ func (k *call) endBatch() {
 	k.batch, k.refused = false, 0
 }
 
-// logged returns a text that a client or a script chose as the audit and the log show it.
+// logged returns a text that a client or a script chose, in the form for the audit and the log.
 func logged(text string) string { return cleantext.Line(text, maxLogged) }
 
-// maxLogged is the number of bytes of such a text: of the name of a user, or of a result of at most 256 bytes and a remark.
+// maxLogged is the greatest number of bytes of such a text: the name of a user, or a result of at most 256
+// bytes and a remark.
 const maxLogged = 512
 
-// summary returns what a reply was, without values.
+// summary describes a reply without its values.
 func summary(v resp.Value) string {
 	switch v.Kind {
 	case resp.KindStatus, resp.KindInt, resp.KindBool:

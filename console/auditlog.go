@@ -26,18 +26,19 @@ type auditRow struct {
 	seq int64
 }
 
-// auditLog holds the latest writes and, in a list of their own, so that they do not displace these, the latest refused calls.
+// auditLog holds the latest writes and the latest refused calls, in separate lists, so that refused calls do
+// not displace writes.
 type auditLog struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards both rings
 	seq     int64
 	writes  auditRing
 	refused auditRing
 }
 
-// auditRing is a ring once it is full.
+// auditRing is a slice that becomes a ring once it is full.
 type auditRing struct {
 	rows []auditRow
-	next int // where the next one goes
+	next int // the index of the next row
 }
 
 func (r *auditRing) add(row auditRow, limit int) {

@@ -68,7 +68,7 @@ func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) 
 		return nil, errClosing
 	}
 	v := c.plain[name]
-	var over *viewer // its user was deleted, and a new one has the name
+	var over *viewer // its user was deleted, and a new user has the name
 	if v != nil && !v.id.Valid() {
 		v, over = nil, v
 	}
@@ -107,7 +107,7 @@ func (c *Console) logout(v *viewer) {
 	v.revoke()
 }
 
-// sweep closes, at most once a second, the sessions of viewers that have left, and ends logins that are over.
+// sweep closes the sessions of viewers that have left, and ends expired logins, at most once a second.
 func (c *Console) sweep(now int64) {
 	var rest, over []*viewer
 	c.mu.Lock()
@@ -155,7 +155,7 @@ func cookieName(r *http.Request) string {
 }
 
 // cookie returns a cookie for the browser. Without TLS it has no Path: the browser then sends it to all
-// that is below api/ as the browser sees it, whatever prefix a proxy adds.
+// addresses below api/, whatever prefix a proxy adds.
 func cookie(r *http.Request, value string) *http.Cookie {
 	k := &http.Cookie{Name: cookieName(r), Value: value, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if r.TLS != nil {
@@ -170,8 +170,9 @@ func cookie(r *http.Request, value string) *http.Cookie {
 // maxCookies is the number of cookies of a request that loginOf looks at: a browser keeps fewer of one host.
 const maxCookies = 256
 
-// loginOf returns the login whose cookie a request has; nil: it has none. A page of another port of this host can set
-// cookies of the same name for other paths, and the browser sends all of them, in an order that the page chooses.
+// loginOf returns the login whose cookie a request has, or nil. A page on another port of this host can set
+// cookies of the same name for other paths, and the browser sends all of them, in an order that the page
+// chooses.
 func (c *Console) loginOf(r *http.Request) *viewer {
 	cookies := r.CookiesNamed(cookieName(r))
 	c.mu.Lock()
@@ -217,7 +218,7 @@ func postLogin(c *Console, q *request) (any, error) {
 	return nil, c.login(q, id, now)
 }
 
-// login makes a login and sends its cookie. It ends the one whose cookie the request has.
+// login creates a login and sends its cookie. It ends the login whose cookie the request has.
 func (c *Console) login(q *request, id *session.Identity, now int64) error {
 	if old := c.loggedIn(q.r, now); old != nil {
 		c.logout(old)
@@ -243,9 +244,10 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 	return nil
 }
 
-// excessLogin returns the login that must end because v is new, nil for none: the least recently used one of v's user if that user has
-// more than userLogins, or, if there are more than maxLogins, of the user with most logins. So users with many logins end none of a
-// user with fewer. The caller holds mu.
+// excessLogin returns the login that must end because v is new, or nil. It is the least recently used login
+// of v's user if that user has more than userLogins; or, if there are more than maxLogins, the least recently
+// used one of the user with most logins. So users with many logins do not end the login of a user with few.
+// The caller holds mu.
 func (c *Console) excessLogin(v *viewer, now int64) (oldest *viewer) {
 	counts := map[string]int{}
 	for _, x := range c.logins {
@@ -280,7 +282,7 @@ func (c *Console) wait(q *request, d time.Duration) error {
 	}
 }
 
-// postLogout answers POST api/logout with 204. It succeeds without a login too.
+// postLogout answers POST api/logout with 204, even without a login.
 func postLogout(c *Console, q *request) (any, error) {
 	if v := c.loggedIn(q.r, c.clock.Micros()); v != nil {
 		c.logout(v)

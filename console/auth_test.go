@@ -174,7 +174,7 @@ func TestTheProgramDecidesFromWhichUserARequestComes(t *testing.T) {
 	}
 }
 
-// The model of a login has the user, the password, and the times.
+// The model of a login has the user, the password and the times.
 func TestASessionEndsWhenItShould(t *testing.T) {
 	draw.Check(t, func(rt *rapid.T) {
 		wrong := ""
@@ -198,7 +198,7 @@ func TestASessionEndsWhenItShould(t *testing.T) {
 				switch rapid.SampledFrom(steps).Draw(rt, "step") {
 				case "login":
 					w := &browser{b: b, addr: fmt.Sprintf("10.0.%d.1:1", step)}
-					b.throttle.by = nil // wrong passwords are another test
+					b.throttle.by = nil // wrong passwords are tested elsewhere
 					got := w.login(user, pass[user]) == 204
 					if want := pass[user] != "" && on[user]; got != want {
 						wrong = fmt.Sprintf("login of %s: %v, want %v", user, got, want)
@@ -352,7 +352,7 @@ func TestGuessesKeepNoKnownUserOut(t *testing.T) {
 	}
 	want("where the user has logged in before", "10.0.0.1", "ann", 0)
 	want("elsewhere", "10.0.0.2", "ann", firstPause)
-	for i := range 2 * freeTries { // unknown names at one address, behind which others are
+	for i := range 2 * freeTries { // unknown names at one address, which other clients share
 		h.try(now, "10.0.0.3", fmt.Sprint("wrong", i))
 	}
 	want("a user who has logged in at the address", "10.0.0.3", "bob", 0)
@@ -364,7 +364,7 @@ func TestGuessesKeepNoKnownUserOut(t *testing.T) {
 	want("a user whose password one address guesses, at another", "10.0.0.5", "dora", 0)
 }
 
-// TestANameBeforeTheLoginIsShort: the server keeps the names of users who fail, in its memory and in ACL LOG.
+// The server keeps the names of failed logins, in memory and in ACL LOG, so it only accepts short ones.
 func TestANameBeforeTheLoginIsShort(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("CONFIG", "SET", "requirepass", "root")
@@ -412,7 +412,7 @@ func TestAThousandLoginsAtMost(t *testing.T) {
 		b.clock.Advance(time.Second)
 		second := &browser{b: b, addr: "10.0.0.2:1"}
 		second.login("ann0", "pw")
-		for i := range 2 * userLogins { // one user takes no login of another
+		for i := range 2 * userLogins { // one user cannot end a login of another
 			b.clock.Advance(30 * time.Millisecond)
 			w := &browser{b: b, addr: fmt.Sprintf("10.2.%d.%d:1", i/256, i%256)}
 			if got := w.login("bob", "pw"); got != 204 {
@@ -439,7 +439,7 @@ func TestAThousandLoginsAtMost(t *testing.T) {
 		last := &browser{b: b, addr: "10.0.0.3:1"}
 		last.login("one-more", "pw")
 		b.clock.Advance(time.Second)
-		for i := range 3 * userLogins { // users with many logins end those of each other
+		for i := range 3 * userLogins { // users with many logins end only each other's
 			b.clock.Advance(30 * time.Millisecond)
 			w := &browser{b: b, addr: fmt.Sprintf("10.3.%d.%d:1", i/256, i%256)}
 			if got := w.login(fmt.Sprint("ann", 1+i%3), "pw"); got != 204 {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// commandTime is the longest time that a command may wait or run a script that has written
-	// nothing, and walkTime that of a walk over keys, which is sliced.
+	// commandTime is the longest time for which a command may wait, or run a script that has written nothing.
+	// walkTime is that of a walk over keys, which runs in slices.
 	commandTime = 10 * time.Second
 	walkTime    = 30 * time.Second
-	// maxReply is the number of bytes of a reply that the console reads, and maxReplyPart that of one text in it. A page gets
-	// less: see replyBytes. A page of items has up to pageBytes.
+	// maxReply is the number of bytes of a reply that the console reads, and maxReplyPart the number of bytes of
+	// one text in it. A page gets less: see replyBytes. A page of items has up to pageBytes.
 	maxReply     = 2 * pageBytes
 	maxReplyPart = nameBytes + 1
 )
@@ -35,15 +35,15 @@ type call struct {
 	s *viewerSession
 	// addr is the address of the HTTP client, for the audit.
 	addr string
-	// broken means that the state of the session is not known: no other call uses it.
+	// broken means that the state of the session is unknown: no other call may use it.
 	broken bool
-	// batch means that the commands are those of a batch, of which refused were refused.
+	// batch means that the commands belong to a batch; refused is the number of refused ones.
 	batch   bool
 	refused int
-	// truncated means that the reply to the latest command was longer than maxReply.
+	// truncated means that the reply to the last command was longer than maxReply.
 	truncated bool
-	// denied names the commands that may would not allow, once each: a screen shows what the user
-	// may see, and says what is missing.
+	// denied names the commands that allowed has refused, once each: a screen shows what the user may see, and
+	// names the missing rights.
 	denied []string
 }
 
@@ -61,14 +61,14 @@ func (c *Console) as(v *viewer, db int) (*call, error) {
 	return k, nil
 }
 
-// selectDB selects a database for the commands that follow. The user needs the permission for SELECT, unless
-// the session is in the database already.
+// selectDB selects a database for the following commands. The user needs the permission for SELECT, unless
+// the session is already in the database.
 func (k *call) selectDB(db int) error {
 	if db == k.s.db {
 		return nil
 	}
 	if n := k.c.svc.DB.Databases(); db < 0 || db >= n {
-		return badRequest("db is %d, and must be from 0 to %d", db, n-1)
+		return badRequest("db is %d; it must be from 0 to %d", db, n-1)
 	}
 	v, err := k.s.DoContext(context.Background(), []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 	if err = errors.Join(err, v.Err()); err == nil {
@@ -86,10 +86,10 @@ func (k *call) release() {
 	k.v.returnSession(k.s)
 }
 
-// do runs a command that the console itself needs for a screen, and returns its reply. An argument is
-// a string, a []byte, an int or an int64. The error is the reply, if that is an error, a context's, or a
-// *failure. A command that the user may not run, errNotAllowed, does not run and stands in no log: see denied. An error
-// counts in no statistics either, because no client has made it.
+// do runs a command that the console itself needs for a screen, and returns its reply. An argument is a
+// string, a []byte, an int or an int64. The error is an error reply, a context's error, or a *failure. do
+// does not run a command that the user may not run: it returns errNotAllowed, and no log records the command;
+// see denied. An error reply does not count in statistics either, because no client has sent the command.
 func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	argv, err := words(args)
 	if err != nil {
@@ -135,12 +135,12 @@ func (k *call) allowed(argv [][]byte) bool {
 	return ok
 }
 
-// called returns a request of the console itself with the name by which clients call its command, which rename-command may have changed;
-// nil if it has removed the command.
+// called returns a request of the console itself under the name by which clients call its command:
+// rename-command may have changed the name. It returns nil if the command was removed.
 func (c *Console) called(argv [][]byte) [][]byte {
 	s, err := c.svc.Table().FindOwn(argv)
 	if err != nil {
-		return argv // the server says that there is no such command
+		return argv // the server replies that there is no such command
 	}
 	if top := s.Parent(); top != nil {
 		s = top
@@ -166,14 +166,14 @@ func (k *call) deny(argv [][]byte) {
 	}
 }
 
-// run runs a command and returns its reply, or the beginning of a long one: see boundOf. It ends a command that waits after
-// commandTime.
+// run runs a command and returns its reply, or the beginning of a long one: see boundOf. It ends a waiting
+// command after commandTime.
 func (k *call) run(ctx context.Context, argv [][]byte) (resp.Value, error) {
 	return k.runSome(ctx, argv, k.c.boundOf(argv))
 }
 
-// boundOf returns what the console reads of the reply to a request. The texts of values and names are cut, those of the server
-// itself, such as CLIENT LIST, are not.
+// boundOf returns the bound of the part that the console reads of the reply to a request. Texts of values and
+// names are cut; texts of the server itself, such as CLIENT LIST, are not.
 func (c *Console) boundOf(argv [][]byte) wire.Bound {
 	b := wire.Bound{Most: maxReply, Part: maxReply}
 	spec := c.specOf(argv)
@@ -183,7 +183,7 @@ func (c *Console) boundOf(argv [][]byte) wire.Bound {
 	return b
 }
 
-// errLong is the response to a command of which the console could not read even the beginning.
+// errLong is the response to a command if even the beginning of its reply is longer than the console reads.
 var errLong = &failure{status: http.StatusRequestEntityTooLarge,
 	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", maxReply>>20)}
 
@@ -226,8 +226,8 @@ func words(args []any) ([][]byte, error) {
 	return argv, nil
 }
 
-// specOf returns the Spec of a request, nil if the server has no such command, or if the number of arguments
-// is wrong. The server then refuses the request by itself.
+// specOf returns the Spec of a request. It returns nil if the server has no such command, or if the number of
+// arguments is wrong: then the server refuses the request itself.
 func (c *Console) specOf(argv [][]byte) *command.Spec {
 	s, err := c.svc.Table().Resolve(argv)
 	if err != nil {

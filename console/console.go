@@ -34,15 +34,15 @@ type Options struct {
 	HideValues bool
 	// Logger receives a line for each write and each refused command. Default: no log.
 	Logger *slog.Logger
-	// Hosts are the names by which browsers reach the console, without a port: the program's own, or those of
-	// a proxy. localhost and addresses of this machine need not be among them. A request for another name
-	// gets 421, so that no page of another site can read the console by DNS rebinding.
+	// Hosts are the names by which browsers reach the console, without a port: the program's own names, or those
+	// of a proxy. localhost and addresses of this machine need not be listed. A request for another name gets
+	// 421, so that no page of another site can read the console by DNS rebinding.
 	Hosts []string
-	// LocalOnly refuses clients of other machines.
+	// LocalOnly refuses clients on other machines.
 	LocalOnly bool
-	// Access decides who a request comes from, in place of the login: it returns the name of a user of the
-	// engine, or false to refuse the request. Default: the login, or without one the default user where the engine
-	// has no password and the client is on this machine.
+	// Access identifies the user of a request, in place of the login: it returns the name of a user of the
+	// engine, or false to refuse the request. Default: the login. Without a login, a client on this machine is
+	// the default user if that user has no password.
 	Access func(*http.Request) (user string, ok bool)
 }
 
@@ -58,7 +58,7 @@ type Console struct {
 
 	label, colour string
 
-	// closing ends with Close, and with it streams, and commands that wait.
+	// closing ends with Close. Streams and waiting commands then end too.
 	closing context.Context
 	stop    context.CancelFunc
 
@@ -75,26 +75,26 @@ type Console struct {
 	zips      sync.Map          // of serveUI: the files in the encoding gzip, by name
 	markKey   [sha256.Size]byte // of markOf; the key of this run
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	plain   map[string]*viewer            // those without a login, by user and address
+	plain   map[string]*viewer            // viewers without a login, by user and address
 	logins  map[[sha256.Size]byte]*viewer // by the hash of the cookie
 	swept   int64                         // us: the latest sweep
 	streams int
-	// streamsOf are those of each user, the oldest first.
+	// streamsOf has the streams of each user, the oldest first.
 	streamsOf map[string][]*heldStream
-	work      sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
+	work      sync.WaitGroup // requests and background work; Add only under mu while the console is open
 }
 
-// New returns the console of an engine in this process: an embedded one, or that of a server.Server, which its Conn
-// leads to. The caller mounts it under a path with a slash at its end, and strips that path:
+// New returns the console of an engine in this process: an embedded engine, or that of a server.Server, which
+// the server's Conn leads to. The caller mounts it under a path that ends with a slash, and strips that path:
 //
 //	ui, err := console.New(ebb.EngineOf(c), console.Options{})
 //	http.Handle("/ebb/", http.StripPrefix("/ebb", ui))
 //
-// The console uses a Conn of its own until Close: an embedded engine stays open until then. A server's console must be
-// closed before the server. Errors: conn.ErrRemote for the nil Engine of a remote connection, conn.ErrClosed; others are about
-// the Label.
+// The console uses a Conn of its own until Close: an embedded engine stays open until then. A server's
+// console must be closed before the server. Errors: conn.ErrRemote for the nil Engine of a remote connection;
+// conn.ErrClosed; and errors about the Label.
 func New(e *embed.Engine, o Options) (*Console, error) {
 	c, err := build(e, o)
 	if err == nil {
@@ -103,7 +103,7 @@ func New(e *embed.Engine, o Options) (*Console, error) {
 	return c, err
 }
 
-// build is New without the goroutine that takes samples.
+// build makes a console as New does, without the goroutine that takes samples.
 func build(e *embed.Engine, o Options) (*Console, error) {
 	text, colour, err := parseLabel(o.Label)
 	if err != nil {
@@ -136,7 +136,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 	return c, nil
 }
 
-// start begins to take samples. The goroutine ends with the console.
+// start starts the goroutine that takes samples. It ends with the console.
 func (c *Console) start() {
 	c.work.Add(1)
 	go func() {
@@ -157,8 +157,8 @@ func (c *Console) enter() bool {
 	return true
 }
 
-// Close ends the streams and the commands that wait, waits for all requests to end, and closes the sessions.
-// Requests that come later get 503.
+// Close ends the streams and the waiting commands, waits for all requests to end, and closes the sessions.
+// Later requests get 503.
 func (c *Console) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -197,7 +197,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.guard.ServeHTTP(w, r)
 }
 
-// deny refuses a request before the guard has seen it: the API by JSON, and the pages by a page.
+// deny refuses a request that the guard has not seen: for the API with JSON, otherwise with a page.
 func (c *Console) deny(w http.ResponseWriter, r *http.Request, f *failure) {
 	if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/"), "api/") {
 		writeFailure(w, f)

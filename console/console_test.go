@@ -28,7 +28,7 @@ type bench struct {
 	admin func(args ...string) resp.Value // runs a command as the default user
 
 	pages   *httptest.Server // of listen
-	expired int              // keys that expire has made
+	expired int              // the number of keys that expire has made
 }
 
 func newBench(t *testing.T, o Options) *bench {
@@ -38,7 +38,7 @@ func newBench(t *testing.T, o Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := build(embed.Of(over), o) // the tests tick by themselves
+	c, err := build(embed.Of(over), o) // the tests call tick themselves
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func newBench(t *testing.T, o Options) *bench {
 	}}
 }
 
-// restart puts a new console on the engine in the place of the present one.
+// restart replaces the console by a new one on the same engine.
 func (b *bench) restart() {
 	b.t.Helper()
 	c, err := build(embed.Of(b.conn), Options{})
@@ -81,7 +81,7 @@ func (b *bench) restart() {
 	})
 }
 
-// request makes a request of a browser of this machine.
+// request makes a request like a browser on this machine.
 func (b *bench) request(method, path, body string) *http.Request {
 	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost/"+path, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:50000"

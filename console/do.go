@@ -13,12 +13,12 @@ type reply struct {
 	Text  string  `json:"text"` // as ebb cli prints it
 	MS    float64 `json:"ms"`
 	Error bool    `json:"error,omitempty"`
-	Cut   bool    `json:"cut,omitempty"` // the reply has elements that Reply has not
-	// Secret says that the request has a password: no history keeps it.
+	Cut   bool    `json:"cut,omitempty"` // Reply does not contain all elements of the reply
+	// Secret means that the request contains a password: no history keeps it.
 	Secret bool `json:"secret,omitempty"`
 }
 
-// postDo answers POST api/do {db, argv, confirm}: the one way to write.
+// postDo answers POST api/do {db, argv, confirm}: the only way to write a single command.
 func postDo(c *Console, q *request) (any, error) {
 	var in struct {
 		DB      int    `json:"db"`
@@ -30,7 +30,7 @@ func postDo(c *Console, q *request) (any, error) {
 	}
 	argv := argvOf(in.Argv)
 	if len(argv) == 0 {
-		return nil, badRequest("argv is empty, and must be a command with its arguments")
+		return nil, badRequest("argv is empty; it must be a command with its arguments")
 	}
 	a, err := c.doOne(q, in.DB, argv, in.Confirm)
 	if c.secret(argv) {
@@ -74,9 +74,9 @@ func (c *Console) doOne(q *request, db int, argv [][]byte, typed string) (a repl
 // maxBatch is the number of commands of a batch.
 const maxBatch = 1000
 
-// postBatch answers POST api/batch {db, cmds, atomic, expect, confirm}: several commands, in order, and as a transaction if
-// they are atomic. A reply that is an error does not stop the others. With expect they are atomic, and run only if what the page has
-// shown is still so.
+// postBatch answers POST api/batch {db, cmds, atomic, expect, confirm}. It runs several commands in order,
+// and as a transaction if atomic is set. An error reply does not stop the others. With expect the batch is
+// atomic, and runs only if the values that the page has shown are unchanged.
 func postBatch(c *Console, q *request) (any, error) {
 	var in struct {
 		DB      int      `json:"db"`
@@ -90,7 +90,7 @@ func postBatch(c *Console, q *request) (any, error) {
 		return nil, err
 	}
 	if len(in.Cmds) == 0 || len(in.Cmds) > maxBatch || len(in.Expect) > maxBatch {
-		return nil, badRequest("cmds has %d commands and %d expectations, and must have from 1 to %d, and at most as many",
+		return nil, badRequest("cmds has %d commands and %d expectations; it must have from 1 to %d commands, and at most as many",
 			len(in.Cmds), len(in.Expect), maxBatch)
 	}
 	k, err := c.from(q, in.DB)
@@ -136,14 +136,16 @@ func postBatch(c *Console, q *request) (any, error) {
 	return out, nil
 }
 
-// minReply is the number of bytes that the console reads of a reply in a batch whose other replies have used up maxReply.
+// minReply is the number of bytes that the console reads of a reply in a batch whose earlier replies have
+// used up maxReply.
 const minReply = 1 << 10
 
 // batchTime is the longest time after which a batch begins another command.
 const batchTime = 10_000_000 // us
 
-// runEach runs commands one after the other. Of all replies together it reads about as much as of one. It ends with the request, and
-// gives its share back between two commands, so that others do not wait for a long batch.
+// runEach runs commands one after the other. Of all replies together it reads about as much as of one reply.
+// It ends with the request, and gives its share back between two commands, so that others do not wait for a
+// long batch.
 func (k *call) runEach(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	replies, room := make([]resp.Value, len(cmds)), maxReply
 	k.batch, k.refused = true, 0
@@ -170,11 +172,11 @@ func (k *call) runEach(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	return replies, nil
 }
 
-// mayGoOn lets other requests have the share of a batch that has run for took, in us, and takes one again. It returns an error if
-// the batch must end.
+// mayGoOn lets other requests have the share of a batch that has run for took, in us, and takes a share
+// again. It returns an error if the batch must end.
 func (k *call) mayGoOn(q *request, took int64) error {
 	if q.ctx.Err() != nil {
-		return errClosing // or the client has left, and nothing arrives
+		return errClosing // or the client has left, and the answer does not matter
 	}
 	if took > batchTime {
 		return &failure{status: http.StatusServiceUnavailable, Text: fmt.Sprintf("a batch may take %d s", batchTime/1_000_000)}
@@ -182,7 +184,7 @@ func (k *call) mayGoOn(q *request, took int64) error {
 	return q.shareAgain(k.c)
 }
 
-// sizeOf returns about how many bytes a reply takes up.
+// sizeOf returns the approximate number of bytes of a reply.
 func sizeOf(v resp.Value) int {
 	n := 100 + len(v.Str)
 	for _, e := range v.Elems {
@@ -191,11 +193,11 @@ func sizeOf(v resp.Value) int {
 	return n
 }
 
-// pass applies the gate to a request of the viewer, and notes a refusal in the audit.
+// pass applies the gate to a request of the viewer, and records a refusal in the audit.
 func (k *call) pass(argv [][]byte, typed string) error {
 	spec := k.c.specOf(argv)
 	if spec == nil {
-		return nil // the server says that there is no such command
+		return nil // the server replies that there is no such command
 	}
 	f := k.c.gate(spec, argv, typed)
 	if f == nil {

@@ -18,15 +18,15 @@ import (
 // blob is a byte string for JavaScript, whose strings are not bytes:
 //
 //	{"t":"text"}                       clean text
-//	{"b":"base64","t":"\\x00 escaped"} all others: the bytes, and what redis-cli prints between its quotes
-//	{"t":"the first of it","n":90000}  cut; n is the length of the whole
+//	{"b":"base64","t":"\\x00 escaped"} other text: the bytes, and the text that redis-cli prints between its quotes
+//	{"t":"the first of it","n":90000}  cut; n is the whole length
 //	{"n":90000}                        hidden: http-console-values is no
 //
-// A page shows t as a text node. A name in which a reader cannot see every character, or in which the
-// characters are not in the order of the bytes, is not clean.
+// A page shows t as a text node. Text is clean if a reader can see every character of it, in the order of the
+// bytes.
 type blob struct {
 	s      string
-	n      int // the length of the whole, if it is cut or hidden
+	n      int // the whole length, if it is cut or hidden
 	cut    bool
 	hidden bool
 	whole  bool // never cut
@@ -35,14 +35,16 @@ type blob struct {
 // bytesOf returns a name: a key, a field, a member, an owner. The console never hides it, and cuts only one that is longer than nameBytes.
 func bytesOf(s string) blob { return blob{s: s} }
 
-// wholeOf is bytesOf for the name in the answer to a question about it: a page compares it with the one that it has asked for.
+// wholeOf works as bytesOf does, but never cuts: the page compares the name in the answer with the one that
+// it asked for.
 func wholeOf(s string) blob { return blob{s: s, whole: true} }
 
 const (
-	// nameBytes is the length of the longest name that a page gets, and with it opens the key: an answer may have many names. A name
-	// that the user has opens its key as long as the body of a request holds it in base64, up to some 780,000 bytes.
+	// nameBytes is the greatest length of a name that a page gets in full; the page needs the full name to open
+	// the key. The bound exists because an answer may have many names. A user can open a key by a name that is
+	// as long as a request body can hold in base64, up to some 780,000 bytes.
 	nameBytes = 128 << 10
-	// nameBegin is what it gets of a longer one.
+	// nameBegin is the number of bytes that a page gets of a longer name.
 	nameBegin = 1 << 10
 )
 
@@ -77,8 +79,8 @@ func (b blob) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses a blob that is cut or hidden, because its
-// bytes are not all there.
+// UnmarshalJSON implements json.Unmarshaler. It refuses a blob that is cut or hidden, because it does not
+// have all bytes.
 func (b *blob) UnmarshalJSON(in []byte) error {
 	var x struct {
 		T *string `json:"t"`
@@ -105,18 +107,19 @@ func (b *blob) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// unseen are the classes of characters that a reader does not see, or not as such: control and format characters (among them marks of
-// direction, those of no width and the byte order mark), separators, blanks but the space, and what a font leaves out.
+// unseen are the classes of characters that are invisible or not recognizable: control and format characters
+// (among them direction marks, zero-width characters and the byte order mark), separators, blanks other than
+// the space, and characters that fonts omit.
 var unseen = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point,
 	unicode.Variation_Selector}
 
 const (
 	brailleBlank = '\u2800'
-	emojiStyle   = '\ufe0f' // a variation selector, which a reader sees behind a symbol
+	emojiStyle   = '\ufe0f' // a variation selector, visible after a symbol
 )
 
-// clean reports whether a reader sees all of a text, in the order of its bytes: it is valid UTF-8 and has none of unseen. UNCLEAN in
-// ui/lib/bytes.js is the same.
+// clean reports whether a reader can see every character of a text, in the order of its bytes: it is valid
+// UTF-8 and contains none of unseen. UNCLEAN in ui/lib/bytes.js is the same rule.
 func clean(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
@@ -155,7 +158,7 @@ func cutTo(s string, limit int) blob {
 	return blob{s: s[:at], n: len(s), cut: true}
 }
 
-// shown returns a value cut to a preview, or its length alone.
+// shown returns a value cut to a preview, or only its length.
 func shown(s string, hide bool) blob {
 	if hide {
 		return blob{n: len(s), hidden: true}
@@ -163,7 +166,7 @@ func shown(s string, hide bool) blob {
 	return cutTo(s, previewBytes)
 }
 
-// shownOf is shown for a string of a reply, of which the console may have read a beginning alone.
+// shownOf works as shown does, for a string of a reply of which the console may have read only the beginning.
 func shownOf(v resp.Value, hide bool) blob {
 	b := shown(v.Str, hide)
 	if whole := int(v.Int); whole > len(v.Str) {
@@ -172,7 +175,7 @@ func shownOf(v resp.Value, hide bool) blob {
 	return b
 }
 
-// nameOf is bytesOf for a string of a reply.
+// nameOf works as bytesOf does, for a string of a reply.
 func nameOf(v resp.Value) blob {
 	if whole := int(v.Int); whole > len(v.Str) {
 		b := cutTo(v.Str, nameBegin)
@@ -182,8 +185,8 @@ func nameOf(v resp.Value) blob {
 	return bytesOf(v.Str)
 }
 
-// replyJSON returns a reply for JavaScript. An int64 and a big number are texts, because a number of
-// JavaScript holds 53 bits.
+// replyJSON returns a reply for JavaScript. An int64 and a big number become texts, because a number in
+// JavaScript has 53 bits.
 func replyJSON(v resp.Value, hide bool) any {
 	switch v.Kind {
 	case resp.KindStatus:
@@ -237,8 +240,9 @@ func double(f float64) any {
 	return f
 }
 
-// textBytes is the number of bytes that a page gets of the texts of the replies to a request, and replyBytes what it gets of the
-// replies themselves, where an element counts replyElem. A text and JSON can be many times as long as the reply.
+// textBytes is the number of bytes that a page gets of the texts of the replies to a request. replyBytes is
+// that of the replies themselves, where an element counts as replyElem. A text and its JSON can be many times
+// as long as the reply.
 const (
 	textBytes  = 256 << 10
 	replyBytes = 1 << 20
@@ -247,9 +251,9 @@ const (
 
 // shortener returns the beginnings of replies. It copies no string.
 type shortener struct {
-	room    int  // what it may still return
-	strings bool // it cuts bulk strings too; else it counts one for at most previewBytes
-	cut     bool // it has left something out
+	room    int  // the number of bytes that it may still return
+	strings bool // cut bulk strings too; if not set, a bulk string counts as previewBytes at most
+	cut     bool // something was left out
 }
 
 func (x *shortener) of(v resp.Value) resp.Value {
@@ -281,7 +285,8 @@ func (x *shortener) of(v resp.Value) resp.Value {
 	return v
 }
 
-// replyText returns a reply as ebb cli prints it, without the last line end. It takes the length from room, and cuts the text there.
+// replyText returns a reply as ebb cli prints it, without the last line end. It subtracts the length from
+// room, and cuts the text when room is used up.
 func replyText(v resp.Value, hide bool, room *int) string {
 	short := shortener{room: *room, strings: !hide}
 	if v = short.of(v); hide {
@@ -300,7 +305,7 @@ func replyText(v resp.Value, hide bool, room *int) string {
 	return begin + "\n... cut: the console shows " + strconv.Itoa(textBytes>>10) + " KiB of the replies to a request"
 }
 
-// hideValues replaces the strings of a reply by their lengths.
+// hideValues replaces the strings of a reply with their lengths.
 func hideValues(v resp.Value) resp.Value {
 	switch v.Kind {
 	case resp.KindBulk, resp.KindVerbatim:
@@ -334,7 +339,7 @@ func scoreText(v resp.Value) string {
 	return v.Str
 }
 
-// pageBytes is about the size of the values of a page, which are read whole and cut afterwards.
+// pageBytes is the approximate size of the values of a page, which are read whole and cut afterwards.
 const pageBytes = 4 << 20
 
 func argvOf(in []blob) [][]byte {

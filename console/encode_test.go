@@ -105,7 +105,7 @@ func TestRepliesForJavaScript(t *testing.T) {
 	}
 }
 
-// TestALargeReplyIsCut: a page gets a bounded part of a reply, and the console prints no more than that.
+// TestALargeReplyIsCut: a page gets a bounded part of a reply, and the console formats no more than that.
 func TestALargeReplyIsCut(t *testing.T) {
 	long := resp.Value{Kind: resp.KindBulk, Str: strings.Repeat("\x00", 32<<20)}
 	var many, pairs resp.Value
@@ -139,13 +139,13 @@ func TestALargeReplyIsCut(t *testing.T) {
 	if got, err := json.Marshal(replyJSON(short.of(long), false)); err != nil || !strings.Contains(string(got), `"n":33554432`) {
 		t.Errorf("the JSON does not say how long the string is: %s, %v", got[len(got)-40:], err)
 	}
-	var room int // another reply of the request has taken it
+	var room int // another reply of the request has used it up
 	if text := replyText(resp.Value{Kind: resp.KindStatus, Str: "OK"}, false, &room); strings.Contains(text, "OK") || !strings.Contains(text, "... cut: ") {
 		t.Errorf("without room for it a reply is printed as %q", text)
 	}
 }
 
-// allocated returns how many bytes f has allocated.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -16,13 +16,13 @@ func getForecast(k *call, q *request) (any, error) {
 	if match := q.text("match"); match != "" {
 		return k.forecastOf(q, span, match)
 	}
-	if !k.allowed([][]byte{[]byte("EXPIRY"), []byte("SURVEY")}) { // the survey has the same facts
+	if !k.allowed([][]byte{[]byte("EXPIRY"), []byte("SURVEY")}) { // the survey contains the same facts
 		return nil, errNotAllowed
 	}
 	began := k.c.clock.Micros()
 	size, err := k.do(q.ctx, "DBSIZE")
 	if err != nil && err != errNotAllowed {
-		return nil, err // as LOADING
+		return nil, err // for instance LOADING
 	}
 	s := spans[span]
 	survey := k.c.svc.DB.TrySurveyDue(s.grid)
@@ -58,7 +58,7 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !k.allowed(argv) { // the rows of another user may stand in the answers that are kept
+	if !k.allowed(argv) { // the kept answers may contain rows of another user
 		return nil, errNotAllowed
 	}
 	name := k.v.id.Name() + "\x00" + q.text("db") + "\x00" + span + "\x00" + match
@@ -88,7 +88,7 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	return f, nil
 }
 
-// lagRow is how late the deadlines of a level were kept, in us.
+// lagRow is the lateness of the expirations of a level, in us.
 type lagRow struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
@@ -98,7 +98,8 @@ type lagRow struct {
 	Max   int64  `json:"max"`
 }
 
-// getLag answers GET api/lag?db: how late deadlines were kept, and what the topic expired tells of the database.
+// getLag answers GET api/lag?db: the lateness of expirations, and what the topic expired reports for the
+// database.
 func getLag(k *call, q *request) (any, error) {
 	v, err := k.do(q.ctx, "EXPIRY", "LAG")
 	if err != nil {
@@ -107,8 +108,8 @@ func getLag(k *call, q *request) (any, error) {
 	out := struct {
 		Rows    []lagRow `json:"rows"`
 		Backlog int64    `json:"backlog"`
-		Rules   int      `json:"rules"`  // that record expirations in streams
-		Enable  string   `json:"enable"` // the notify-keyspace-events that tells of each key, "" where it does
+		Rules   int      `json:"rules"`  // the number of rules that record expirations in streams
+		Enable  string   `json:"enable"` // the value of notify-keyspace-events that would report each key; "" if it does already
 		Need    string   `json:"need"`   // the ACL rule that the user lacks for these events
 	}{Rows: []lagRow{}, Enable: k.c.eventsSetting(), Need: k.eventsRule(k.s.db)}
 	for name, x := range v.Pairs {

@@ -6,9 +6,9 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// spans are the intervals of a forecast, by what the page calls them. The intervals of the minute begin at full seconds, those of
-// the hour at full minutes, and those of the day at full hours: so a forecast names what expires together by its time. Days are
-// 24 hours from now.
+// spans are the intervals of a forecast, by their names on the page. The intervals of the minute begin at
+// full seconds, those of the hour at full minutes, and those of the day at full hours: so a forecast can name
+// a common expiration by its time. Days are 24 hours from now.
 var spans = map[string]struct {
 	grid    int64 // ms
 	step    int64 // ms
@@ -21,8 +21,8 @@ var spans = map[string]struct {
 	"month":  {1, 86_400_000, 31, func(c *engine.DueCounts) []int64 { return c.Days[:] }},
 }
 
-// bucket is one interval of a forecast, in ms since 1970. Keys counts keys, and containers those whose next
-// item falls due in it. With a pattern, keys counts keys and items.
+// bucket is one interval of a forecast, in ms since 1970. Keys counts keys, and Containers the containers
+// whose next item falls due in the interval. With a pattern, Keys counts keys and items.
 type bucket struct {
 	From       int64 `json:"from"`
 	To         int64 `json:"to"`
@@ -41,7 +41,7 @@ type forecast struct {
 	Storm   *storm   `json:"storm"`
 }
 
-// storm is the bucket in which more than a tenth of all keys expires.
+// storm is the bucket in which more than a tenth of all keys expire.
 type storm struct {
 	From  int64   `json:"from"`
 	N     int64   `json:"n"`
@@ -49,20 +49,21 @@ type storm struct {
 }
 
 // forecastKept is the time, in ms, for which a forecast with a pattern answers further requests. It visits
-// all keys, so the console makes one at a time.
+// all keys, so the console makes only one at a time.
 const forecastKept = 10_000
 
 // forecasts keeps the forecasts with a pattern. Its zero value is empty.
 type forecasts struct {
 	mu   sync.Mutex // held while a forecast is made
 	last map[string]*forecast
-	rest int64 // ms: the next one is not made before
+	rest int64 // ms: the next one is not made before this instant
 }
 
-// forecastRest times its own duration passes before the console makes another forecast with a pattern: it walks over all keys.
+// forecastRest is the pause after a forecast with a pattern, in multiples of the time that it took: it walks
+// over all keys.
 const forecastRest = 20
 
-// stormIn returns the bucket with most deadlines, if that is more than a tenth of the keys; nil if not.
+// stormIn returns the bucket with the most deadlines if it has more than a tenth of the keys, otherwise nil.
 func stormIn(buckets []bucket, keys int64) *storm {
 	var most *bucket
 	for i := range buckets {

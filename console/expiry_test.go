@@ -52,13 +52,14 @@ func TestTheForecastCountsWhatExpires(t *testing.T) {
 	}
 }
 
-// A forecast with a pattern walks over all keys: however many viewers have one each, it takes a twentieth of the time at most.
+// A forecast with a pattern walks over all keys: however many viewers request one, they take at most a
+// twentieth of the time.
 func TestForecastsWithPatternsRest(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "a:1", "v", "EX", "30")
 	var first, again forecast
 	b.get("api/forecast?match=a:*&span=minute", &first)
-	b.forecasts.rest = b.now() + 15_000 // as after one that has taken 750 ms
+	b.forecasts.rest = b.now() + 15_000 // like after a forecast that took 750 ms
 	b.clock.Advance(forecastKept * time.Millisecond)
 	if b.get("api/forecast?match=a:*&span=minute", &again); again.At != first.At {
 		t.Error("a forecast is made before the rest is over")

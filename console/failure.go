@@ -22,7 +22,7 @@ type failure struct {
 	Gone    bool   `json:"gone,omitempty"`    // the key does not exist
 	Confirm string `json:"confirm,omitempty"` // what the viewer must type
 	Loading any    `json:"loading,omitempty"`
-	Secret  bool   `json:"secret,omitempty"`  // as of a reply
+	Secret  bool   `json:"secret,omitempty"`  // as in a reply
 	Command string `json:"command,omitempty"` // the command that the viewer's user may not run
 	Rule    string `json:"rule,omitempty"`    // the ACL rule that allows it
 }
@@ -47,7 +47,7 @@ func errGone(text string) *failure {
 	return &failure{status: http.StatusNotFound, Text: text, Gone: true}
 }
 
-// failureOf returns the answer for an error of a handler.
+// failureOf returns the response for an error of a handler.
 func failureOf(err error) *failure {
 	var f *failure
 	var reply resp.ReplyError

@@ -2,8 +2,8 @@ package console
 
 import "net/http"
 
-// feedShare is the time, in us, for which a stream may read data in a second, a tenth of it. After a beat whose reads took n times as
-// long the stream rests for n beats: large lists come less often.
+// feedShare is the time, in us, for which a stream may read data in a second: a tenth of it. After a beat
+// whose reads took n times that long, the stream rests for n beats: large lists are sent less often.
 const feedShare = 100_000
 
 // getFeed answers GET api/feed?topics&last, and POST api/feed with these in the body, with server-sent events.
@@ -33,7 +33,7 @@ func getFeed(c *Console, q *request) (any, error) {
 	h := q.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // of proxies that would keep the events back
+	h.Set("X-Accel-Buffering", "no") // for proxies that would hold the events back
 	q.w.WriteHeader(http.StatusOK)
 	if !s.begin() {
 		return nil, errSent
@@ -56,11 +56,11 @@ func getFeed(c *Console, q *request) (any, error) {
 	}
 }
 
-// begin sends hello, the events that the viewer may have missed, and the lists. Later events follow.
+// begin sends hello, the events that the viewer may have missed, and the lists.
 func (s *stream) begin() bool {
 	last := s.q.text("last")
 	if last == "" {
-		last = s.q.r.Header.Get("Last-Event-ID") // of an EventSource that has connected again by itself
+		last = s.q.r.Header.Get("Last-Event-ID") // sent by an EventSource that has reconnected by itself
 	}
 	var from *trail
 	s.trail, from = s.c.trails.newTrail(s.q.v.id.Name(), s.c.epoch(), last)
@@ -89,7 +89,7 @@ func (s *stream) begin() bool {
 			ok = s.expired(t.db)
 		case t.isList():
 			ok = s.list(t, 0)
-		case t.name == "key": // the page may have read the key a moment before
+		case t.name == "key": // the page may have read the key a moment ago
 			delete(s.keys, t)
 			ok = s.key(t)
 		}
@@ -197,7 +197,7 @@ func (s *stream) keyNow(t topic) (*keyEvent, error) {
 	return now, nil
 }
 
-// key writes what has changed about a key. The caller flushes.
+// key writes the changes of a key. The caller flushes.
 func (s *stream) key(t topic) bool {
 	now, err := s.keyNow(t)
 	if err != nil {
@@ -216,8 +216,8 @@ func (s *stream) key(t topic) bool {
 
 func (s *stream) listKey(t topic) listKey { return listKey{t, s.q.v.id.Name()} }
 
-// list sends a list if something in it has changed. n is the number of the beat; 0 takes the list as it is, if another
-// stream has made it already.
+// list sends a list if it has changed. n is the number of the beat; with 0 it accepts the list that another
+// stream has already made.
 func (s *stream) list(t topic, n int64) bool {
 	l := s.lists[t]
 	if l == nil {

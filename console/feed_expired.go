@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxTail is the limit of expirations that a stream sends in a second, for each database, and maxTailFirst that of
-	// the first second of a stream that goes on where another one has ended.
+	// maxTail is the limit of expirations that a stream sends in a second for each database. maxTailFirst is the
+	// limit for the first second of a stream that continues an earlier one.
 	maxTail      = 200
 	maxTailFirst = 2000
-	// tailLate is how far behind, in ms, a stream may fall where more expires than it may tell of. It then leaves
-	// some out, goes on with the latest tailLatest, and says how many are missing.
+	// tailLate is the time, in ms, by which a stream may fall behind if more keys expire than it may send. It
+	// then skips to the latest tailLatest, and reports how many are missing.
 	tailLate   = 5000
 	tailLatest = 100
 )
@@ -32,13 +32,13 @@ type expiredEvent struct {
 	from  string // the rules' stream
 }
 
-// skippedEvent has the number of expirations that a stream has left out.
+// skippedEvent reports the number of expirations that a stream has left out.
 type skippedEvent struct {
 	DB      int   `json:"db"`
 	Skipped int64 `json:"skipped"`
 }
 
-// followAll begins to read the streams of a database's expiry rules, as far as the user may list the rules.
+// followAll begins to read the streams of a database's expiry rules, if the user may list the rules.
 func (s *stream) followAll(db int) {
 	k, err := s.c.as(s.q.v, db)
 	if err != nil {
@@ -50,8 +50,8 @@ func (s *stream) followAll(db int) {
 	}
 }
 
-// expired sends the expirations of a database since the last beat: those that rules have recorded, and keys that keyspace events
-// tell of.
+// expired sends the expirations of a database since the last beat: those that rules have recorded, and the
+// keys that keyspace events report.
 func (s *stream) expired(db int) bool {
 	k, err := s.c.as(s.q.v, db)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *stream) recorded(k *call, db int) bool {
 	return s.sendExpirations(k, db, t, names, fired)
 }
 
-// fired returns how many entries the expiry rules of a database have written, by the name of their stream.
+// fired returns the number of entries that the expiry rules of a database have written, by the name of their
+// stream.
 func (s *stream) fired(k *call) (map[string]int64, error) {
 	rules, err := k.do(s.q.ctx, "EXPIRY", "RULE", "LIST")
 	if err != nil {
@@ -97,8 +98,8 @@ func (s *stream) fired(k *call) (map[string]int64, error) {
 	return n, nil
 }
 
-// follow begins to read the rules' streams of a database that are new: where the stream of events before this one has ended, or
-// at their ends.
+// follow begins to read the new rules' streams of a database: at the place where the previous stream of
+// events ended, or at their ends.
 func (s *stream) follow(k *call, db int, fired map[string]int64) *tail {
 	t, later := s.tails[db], true
 	if t == nil {
@@ -114,7 +115,7 @@ func (s *stream) follow(k *call, db int, fired map[string]int64) *tail {
 		switch {
 		case ok:
 			t.older = true
-		case later && n <= maxTail: // the rule was made since the last beat
+		case later && n <= maxTail: // the rule was made after the last beat
 			m = s.before(k, name, n)
 		default:
 			m = s.endOf(k, name)
@@ -133,7 +134,7 @@ func (s *stream) endOf(k *call, name string) mark {
 	if info, err := k.do(s.q.ctx, "XINFO", "STREAM", name); err == nil {
 		m.id = member(info, "last-generated-id").Str
 	}
-	if n, err := s.fired(k); err == nil { // after the id: a count that is too high leaves nothing out
+	if n, err := s.fired(k); err == nil { // read after the id: a count that is too high skips nothing
 		m.fired = n[name]
 	}
 	return m
@@ -148,7 +149,8 @@ func (s *stream) before(k *call, name string, n int64) mark {
 	return mark{id: v.Elems[n].Elems[0].Str}
 }
 
-// sendExpirations sends the new entries of rules' streams. fired is the number of entries that the rules had written before.
+// sendExpirations sends the new entries of rules' streams. fired is the number of entries that the rules had
+// written before.
 func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired map[string]int64) bool {
 	limit := maxTail
 	if t.older {
@@ -157,7 +159,7 @@ func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired
 	limit = max(1, limit/len(names))
 	got := map[string]int{}
 	var all []*expiredEvent
-	names = slices.DeleteFunc(names, func(name string) bool { // the user may read other streams than the others
+	names = slices.DeleteFunc(names, func(name string) bool { // the user may have other read permissions than the others
 		v, err := k.do(s.q.ctx, "XREAD", "COUNT", limit, "STREAMS", name, t.at[name].id)
 		for _, entries := range v.Pairs {
 			got[name] = len(entries.Elems)
@@ -186,7 +188,7 @@ func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired
 			}
 			continue
 		}
-		left := fired[n] - m.fired // MAXLEN has removed them, or a client
+		left := fired[n] - m.fired // MAXLEN or a client has removed them
 		m.fired = fired[n]
 		if left > 0 && !s.sendEntry(skippedEvent{db, left}, source{db, n}, *m) {
 			return false
@@ -195,7 +197,7 @@ func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired
 	return true
 }
 
-// sendEntry sends an expiration, and notes it in the trail.
+// sendEntry sends an expiration, and records it in the trail.
 func (s *stream) sendEntry(x any, at source, m mark) bool {
 	if !s.sendJSON("expired", encode(x)) {
 		return false
@@ -204,7 +206,7 @@ func (s *stream) sendEntry(x any, at source, m mark) bool {
 	return true
 }
 
-// catchUp leaves expirations out if the stream has fallen too far behind, and goes on with the latest.
+// catchUp skips expirations if the stream has fallen too far behind, and continues with the latest.
 func (s *stream) catchUp(k *call, db int, name string, m *mark, fired int64, may func([]byte) bool) bool {
 	ms, _ := idOf(m.id)
 	if uint64(max(0, s.c.now()-tailLate)) < ms {
@@ -237,20 +239,20 @@ func (s *stream) catchUp(k *call, db int, name string, m *mark, fired int64, may
 // idOf returns the two numbers of an entry's id.
 func idOf(id string) (ms, n uint64) {
 	a, b, _ := strings.Cut(id, "-")
-	ms, _ = strconv.ParseUint(a, 10, 64) // the server has made it
+	ms, _ = strconv.ParseUint(a, 10, 64) // the server made the id
 	n, _ = strconv.ParseUint(b, 10, 64)
 	return ms, n
 }
 
-// laterID reports whether an entry comes behind another one.
+// laterID reports whether the entry a follows the entry b.
 func laterID(a, b string) bool {
 	ams, an := idOf(a)
 	bms, bn := idOf(b)
 	return ams > bms || ams == bms && an > bn
 }
 
-// expirationOf reads an entry of a rule's stream. Where values are hidden it hides the parts of an entry that may be one of a client: a
-// stream has entries of any kind before a rule writes to it.
+// expirationOf reads an entry of a rule's stream. If values are hidden, it hides the parts of an entry that a
+// client may have written: a stream may have entries of any kind before a rule writes to it.
 func (c *Console) expirationOf(e resp.Value) *expiredEvent {
 	x := &expiredEvent{id: e.Elems[0].Str}
 	fields := e.Elems[1].Elems
@@ -266,7 +268,7 @@ func (c *Console) expirationOf(e resp.Value) *expiredEvent {
 		case "level":
 			x.Level = value
 		case "deadline":
-			deadline, _ = strconv.ParseInt(value, 10, 64) // a client may have added another entry: 0
+			deadline, _ = strconv.ParseInt(value, 10, 64) // 0 for an entry that a client has added
 		case "fired-at":
 			x.At, _ = strconv.ParseInt(value, 10, 64)
 		}

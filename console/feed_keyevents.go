@@ -8,15 +8,15 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// expiredKeys collects the keys of some databases that expire, for one stream, while keyspace events tell of them.
+// expiredKeys collects, for one stream, the expired keys of some databases that keyspace events report.
 type expiredKeys struct {
 	stop func()
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the lists
 	by map[int]*expiredList
 }
 
-// expiredList has the keys of a database that have expired since the last beat, maxTail at most.
+// expiredList has the keys of a database that have expired since the last beat, at most maxTail.
 type expiredList struct {
 	events  []*expiredEvent
 	skipped int64
@@ -59,13 +59,14 @@ func (x *expiredKeys) take(db int) expiredList {
 	return l
 }
 
-// eventsRule returns the ACL rule that the user lacks to hear of the keys of a database that expire, "" for none.
+// eventsRule returns the ACL rule that the user lacks to receive the expired keys of a database, or "".
 func (k *call) eventsRule(db int) string {
 	_, need := k.v.id.May([][]byte{[]byte("SUBSCRIBE"), fmt.Appendf(nil, "__keyevent@%d__:expired", db)})
 	return need
 }
 
-// eventsSetting returns the value of notify-keyspace-events with which the server tells of each key that expires, "" where it does.
+// eventsSetting returns the value of notify-keyspace-events with which the server reports each expired key;
+// "" if it does so already.
 func (c *Console) eventsSetting() string {
 	on := c.svc.Config.Events()
 	if all := on | config.EventKeyevent | config.EventExpired; all != on {
@@ -74,7 +75,7 @@ func (c *Console) eventsSetting() string {
 	return ""
 }
 
-// published sends the keys that have expired since the last beat, as far as the user may read them.
+// published sends the keys that have expired since the last beat, if the user may read them.
 func (s *stream) published(k *call, db int) bool {
 	l := s.expiredKeys.take(db)
 	if len(l.events) == 0 || k.eventsRule(db) != "" {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// The topics limits, locks and queues are the lists of those screens. The server makes a list once a second for all
-// streams of a user that have the same topic: another user may see other keys.
+// The topics limits, locks and queues are the lists of those screens. The server makes a list once a second
+// for all streams of a user with the same topic: another user may see other keys.
 
 // listKey identifies a list.
 type listKey struct {
@@ -18,24 +18,24 @@ type listKey struct {
 	user string
 }
 
-// shared is a list, and the streams that have it.
+// shared is a list, and the number of streams that use it.
 type shared struct {
-	refs int // lists.mu guards it
+	refs int // guarded by lists.mu
 
-	mu      sync.Mutex // held while the list is made; guards what follows
+	mu      sync.Mutex // held while the list is made; guards the fields below
 	beat    int64
 	version int
 	rows    []byte // as JSON, without the time
 	body    []byte
 }
 
-// lists are those of the streams that are open. Its zero value has none.
+// lists are the lists of the open streams. The zero value is empty.
 type lists struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the map
 	all map[listKey]*shared
 }
 
-// get returns a list. drop ends its use.
+// get returns a list. The caller must call drop at the end.
 func (x *lists) get(key listKey) *shared {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,13 +60,13 @@ func (x *lists) drop(key listKey) {
 	}
 }
 
-// sentList is the part of a list that a stream has sent.
+// sentList is the state of a list that a stream has sent.
 type sentList struct {
 	*shared
-	sent int // its version; 0: none
+	sent int // its version; 0: not sent
 }
 
-// at returns the list as of a beat. The first stream that asks makes it.
+// at returns the list as of a beat. The first stream that asks makes the list.
 func (l *shared) at(n int64, make func() (any, error), t topic, now func() int64) (version int, body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,16 +13,16 @@ type stream struct {
 	conn   *http.ResponseController
 	topics []topic
 	trail  *trail
-	seq    uint32 // of the latest event
+	seq    uint32 // of the last event
 	keys   map[topic]*keyEvent
 	lists  map[topic]*sentList
 	tails  map[int]*tail // by database
-	rests  int64         // the number of the beat at which the topics that read data go on
+	rests  int64         // the number of the beat from which the topics read data again
 
 	expiredKeys *expiredKeys
 }
 
-// keyEvent is the event about a key. It costs the same for a value of any size.
+// keyEvent is the event about a key. Its cost does not depend on the size of the value.
 type keyEvent struct {
 	Db      int    `json:"db"`
 	K       blob   `json:"k"`
@@ -34,7 +34,7 @@ type keyEvent struct {
 	gone    bool
 }
 
-// same reports whether a page that knows x must not read the key again.
+// same reports whether a page that knows x need not read the key again.
 func (x *keyEvent) same(y *keyEvent) bool {
 	deadline := func(z *keyEvent) int64 {
 		if z.TTL < 0 {
@@ -53,7 +53,7 @@ type reason struct {
 	Gap bool `json:"gap,omitempty"`
 }
 
-// epoch names this run of the server.
+// epoch identifies this run of the server.
 func (c *Console) epoch() string { return text64(c.svc.Admin().Started) }
 
 // send writes an event, and reports whether the viewer is there.
@@ -65,7 +65,7 @@ func (s *stream) send(event string, data any) bool {
 	return s.sendJSON(event, body) && s.conn.Flush() == nil
 }
 
-// sendJSON sends data that is JSON, and does not flush.
+// sendJSON sends data that is JSON already, and does not flush.
 func (s *stream) sendJSON(event string, data []byte) bool {
 	s.seq++
 	_, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.trail.number(s.seq), event, data)

@@ -21,7 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// listener reads a stream of events in the order in which they come.
+// listener reads a stream of events in order.
 type listener struct {
 	t    *testing.T
 	body *bufio.Scanner
@@ -35,7 +35,7 @@ func (b *bench) listen(topics string) *listener {
 	return b.listenFrom(topics, "")
 }
 
-// listenFrom opens a stream of a page that has received events of another one before.
+// listenFrom opens a stream for a page that has received events of an earlier one.
 func (b *bench) listenFrom(topics, last string) *listener {
 	b.t.Helper()
 	if b.pages == nil {
@@ -78,7 +78,7 @@ func (l *listener) read() (name, data string, ok bool) {
 	return "", "", false
 }
 
-// next returns the next event of a name.
+// next decodes the next event with a name into x.
 func (l *listener) next(name string, x any) {
 	l.t.Helper()
 	for {
@@ -95,7 +95,7 @@ func (l *listener) next(name string, x any) {
 	}
 }
 
-// until returns the events of a name that come before the next one of another name.
+// until returns the events named name that precede the next event named end.
 func (l *listener) until(end, name string) (data []string) {
 	l.t.Helper()
 	for {
@@ -111,7 +111,7 @@ func (l *listener) until(end, name string) (data []string) {
 	}
 }
 
-// second lets a second pass, and takes a sample.
+// second advances the time by a second, and takes a sample.
 func (b *bench) second() {
 	b.clock.Advance(time.Second)
 	b.hub.tick()
@@ -131,7 +131,7 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 		t.Errorf("%+v %s", hello, l.id)
 	}
 	var k keyEvent
-	l.next("key", &k) // as it is
+	l.next("key", &k) // the current state
 	first := k.Version
 	var s sample
 	b.hub.tick()
@@ -162,7 +162,8 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	}
 }
 
-// A change of a value, of the number of items or of one deadline is news of a key of any type, without the permission for DEBUG.
+// A change of a value, of the number of items or of one deadline is reported for a key of any type, without
+// the permission for DEBUG.
 func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
 	b := newBench(t, Options{})
 	for _, x := range []struct{ make, change string }{
@@ -198,13 +199,14 @@ func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
 	}
 }
 
-// A page sees what expires between the begin of its stream and the first beat, and what the first beat after a new rule finds.
+// A page sees the expirations between the beginning of its stream and the first beat, and those that the
+// first beat after a new rule finds.
 func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "a*", "TO", "ended")
 	b.admin("SET", "a1", "1", "PX", "1")
 	b.clock.Advance(2 * time.Millisecond)
-	b.hub.tick() // what the rule recorded before is not news
+	b.hub.tick() // the rule's earlier records are not news
 	l := b.listen("expired:0")
 	var hello struct{}
 	l.next("hello", &hello)
@@ -239,10 +241,10 @@ func TestAStreamNeedsTopicsThatExist(t *testing.T) {
 	}
 }
 
-// A stream with the same key many times would do the work for it as often.
+// A stream with the same key many times would otherwise do the work for it as often.
 func TestAStreamHasEachTopicOnce(t *testing.T) {
 	b := newBench(t, Options{})
-	key := "key:0:" + url("k") // aw: the last four bits are of no byte, and ax has the same bytes
+	key := "key:0:" + url("k") // aw: the last four bits belong to no byte, and ax has the same bytes
 	for _, bad := range []string{key + ",sample," + key, key + ",key:0:ax", "sample,sample", "locks:0,locks:0:", "expired:0,expired:0"} {
 		status, body := b.ask("GET", "api/feed?topics="+bad, "")
 		if status != 400 || !strings.Contains(body, "twice") {
@@ -253,7 +255,7 @@ func TestAStreamHasEachTopicOnce(t *testing.T) {
 	b.listen(key+",key:1:"+url("k")+",key:0:"+url("K")).next("hello", &none)
 }
 
-// What a stream does for a key costs the same for a value of any size, and also while the value changes.
+// The work of a stream for a key does not depend on the size of the value, even while the value changes.
 func TestAStreamReadsNoValue(t *testing.T) {
 	b := newBench(t, Options{})
 	large := strings.Repeat("x", 1<<20)
@@ -298,7 +300,7 @@ func TestAStreamReadsNoValue(t *testing.T) {
 	}
 }
 
-// slowClock is a clock on which each look takes 250 ms.
+// slowClock is a clock on which each reading takes 250 ms.
 type slowClock struct {
 	clock.Clock
 	looks atomic.Int64
@@ -306,7 +308,7 @@ type slowClock struct {
 
 func (c *slowClock) Micros() int64 { return c.Clock.Micros() + 250_000*c.looks.Add(1) }
 
-// A stream reads data for a tenth of the time at most.
+// A stream reads data for at most a tenth of the time.
 func TestAStreamWhoseReadsTakeLongRests(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "v")
@@ -326,7 +328,7 @@ func TestAStreamWhoseReadsTakeLongRests(t *testing.T) {
 	before := calls()
 	for range 12 {
 		b.second()
-		l.next("sample", &s) // samples come each second
+		l.next("sample", &s) // samples arrive each second
 	}
 	if n := calls() - before; n < 2 || n > 4 {
 		t.Errorf("the stream has read its key %d times in 12 s, and each time took more than 250 ms", n)
@@ -359,7 +361,7 @@ func TestAViewerThatLagsIsToldToReadAnewAndThenCutOff(t *testing.T) {
 	}
 }
 
-// A stream whose goroutine is slow gets one resync, and then what is new.
+// A stream whose goroutine is slow gets one resync, and then the new events.
 func TestAStreamThatHasLaggedSendsResync(t *testing.T) {
 	b := newBench(t, Options{})
 	l := b.listen("sample,key:0:" + url("k"))
@@ -478,7 +480,7 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	b.admin("SELECT", "3")
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
 	b.admin("SELECT", "0")
-	b.expire("3", 5) // before the first stream
+	b.expire("3", 5) // before the first stream begins
 	l := b.listen("expired:3,sample")
 	var none struct{}
 	l.next("hello", &none)
@@ -488,7 +490,7 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	var first expiredEvent
 	b.expire("3", 3)
 	b.hub.tick()
-	l.next("expired", &first) // the page has received x16, and not what the server has sent behind it
+	l.next("expired", &first) // the page has received x16, but not the events that the server sent after it
 	last := l.id
 	if first.K.s != "x16" || first.DB != 3 {
 		t.Fatalf("%+v", first)
@@ -567,7 +569,8 @@ func TestAnotherUserDoesNotGoOnWithAStream(t *testing.T) {
 	}
 }
 
-// More expires than a stream may tell of: it tells of the first, says how many it leaves out, and goes on with the latest.
+// More keys expire than a stream may report: it reports the first ones and the number of those that it skips,
+// and continues with the latest.
 func TestAStreamFallsNotFarBehind(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
@@ -591,7 +594,7 @@ func TestAStreamFallsNotFarBehind(t *testing.T) {
 	b.expire("0", 1)
 	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 1001, 1001)
-	// What MAXLEN has removed is missing too.
+	// Entries that MAXLEN has removed are missing too.
 	b.expire("0", 10)
 	b.admin("XTRIM", "ended", "MAXLEN", "4")
 	b.hub.tick()
@@ -611,7 +614,7 @@ func TestAStreamTellsOfARuleThatIsNew(t *testing.T) {
 	b.wantKeys(l.until("sample", "expired"), 1, 3)
 }
 
-// Keyspace events tell of all keys that expire, where they are on and the user may subscribe to them.
+// Keyspace events report all keys that expire, if they are on and the user may subscribe to them.
 func TestAStreamTellsOfKeysByKeyspaceEvents(t *testing.T) {
 	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
 	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~x*", "+@all", "resetchannels", "&__keyevent@0__:expired")
@@ -662,7 +665,7 @@ func TestAStreamLeavesOutWhatItsUserMayNotRead(t *testing.T) {
 	}
 }
 
-// listRows is what the tests look at of a list.
+// listRows has the fields of a list that the tests check.
 type listRows struct {
 	DB    int
 	Match string
@@ -705,7 +708,7 @@ func TestListsComeWhenTheyChange(t *testing.T) {
 	if same := l.until("sample", "locks"); len(same) != 0 {
 		t.Errorf("%q", same)
 	}
-	b.admin("LOCK.RELEASE", "report", "worker", "0") // no token: it stays
+	b.admin("LOCK.RELEASE", "report", "worker", "0") // without a token the release does nothing
 	b.admin("DEL", "report")
 	b.hub.tick()
 	l.next("locks", &rows)
@@ -747,7 +750,7 @@ func TestTheServerMakesAListOnceForAllViewersOfAUser(t *testing.T) {
 			t.Errorf("%+v", rows.Rows[0])
 		}
 	}
-	if n := calls() - before; n != 251 { // the list of the first 200 is one of all
+	if n := calls() - before; n != 251 { // a list of the first 200 reads all rows
 		t.Errorf("the server has read %d locks for three viewers, and not 251", n)
 	}
 	for _, l := range all {
@@ -778,7 +781,8 @@ func TestAListIsMadeForOneUserAlone(t *testing.T) {
 	}
 }
 
-// TestAUserSeesExpirationsOfTheStreamsThatItMayRead: one rule's stream that the user may not read hides no other.
+// TestAUserSeesExpirationsOfTheStreamsThatItMayRead: a rule's stream that the user may not read does not hide
+// the others.
 func TestAUserSeesExpirationsOfTheStreamsThatItMayRead(t *testing.T) {
 	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
 	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~shop:*", "+@all")

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// feedTopics is the limit of topics of a stream.
+// feedTopics is the greatest number of topics of a stream.
 const feedTopics = 20
 
 // topic is a subject of a stream.
 type topic struct {
 	name string // sample, expired, key, limits, locks or queues
 	db   int
-	key  string // of key: the key; of a list: the pattern, "" for all
+	key  string // of a key topic: the key; of a list: the pattern, "" for all
 	sort string // of a list: the column
 }
 
 // isList reports whether the topic is the list of a screen.
 func (t topic) isList() bool { return t.name == "limits" || t.name == "locks" || t.name == "queues" }
 
-// parseTopics reads the parameter topics. databases is the number of those of the server.
+// parseTopics reads the parameter topics. databases is the number of databases of the server.
 func parseTopics(text string, databases int) ([]topic, error) {
 	var out []topic
 	words := strings.Split(text, ",")
 	if len(words) > feedTopics {
-		return nil, badRequest("a stream may have at most %d topics, got %d", feedTopics, len(words))
+		return nil, badRequest("a stream may have at most %d topics; it has %d", feedTopics, len(words))
 	}
 	for _, w := range words {
 		t, err := parseTopic(w, databases)
@@ -40,7 +40,7 @@ func parseTopics(text string, databases int) ([]topic, error) {
 	return out, nil
 }
 
-// topicParts are the topics, with how many parts each has at least and at most.
+// topicParts are the topics, each with its least and greatest number of parts.
 var topicParts = map[string][2]int{"sample": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
 	"locks": {2, 4}, "queues": {2, 4}, "key": {3, 3}}
 

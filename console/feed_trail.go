@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// A viewer's stream ends and comes back: its tab was hidden, its screen has other topics, the network was gone. The next
-// stream names the last event that the page has received, and goes on with the expirations behind it. So the server
-// remembers, for each stream, which event told of which entry of a rule's stream.
+// A viewer's stream ends and is opened again: its tab was hidden, its screen has other topics, or the network
+// failed. The next stream names the last event that the page has received, and continues with the expirations
+// after it. So the server remembers, for each stream, which event reported which entry of a rule's stream.
 
 const (
-	// maxEndedTrails is the number of streams that have ended whose trails the console remembers, and trailSteps the number of
-	// events of each, about 100 bytes.
+	// maxEndedTrails is the number of ended streams whose trails the console remembers. trailSteps is the number
+	// of events of each, about 100 bytes.
 	maxEndedTrails = 64
 	trailSteps     = 256
 )
@@ -25,7 +25,8 @@ type source struct {
 	name string
 }
 
-// mark is a position in a source: the entry that was sent last, and the number of entries that the rules had written until then.
+// mark is a position in a source: the last entry that was sent, and the number of entries that the rules had
+// written until then.
 type mark struct {
 	id    string
 	fired int64
@@ -35,11 +36,11 @@ type mark struct {
 type trail struct {
 	user string
 	id   uint32
-	live bool // trails.mu guards it: the stream has not ended
+	live bool // the stream has not ended; guarded by trails.mu
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	from  map[source]mark
-	after uint32 // the number of the event behind which steps begin
+	after uint32 // the number of the event after which steps begin
 	steps []step
 }
 
@@ -50,7 +51,7 @@ type step struct {
 	to  mark
 }
 
-// number returns an event's number: unlike its place in the stream, it is the event's alone.
+// number returns an event's number, which is unique among all streams.
 func (t *trail) number(seq uint32) uint64 { return uint64(t.id)<<32 | uint64(seq) }
 
 // start stores the position at which the stream begins to read a source.
@@ -60,7 +61,7 @@ func (t *trail) start(at source, m mark) {
 	t.from[at] = m
 }
 
-// record stores that an event was about an entry.
+// record records that an event was about an entry.
 func (t *trail) record(seq uint32, at source, m mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +73,7 @@ func (t *trail) record(seq uint32, at source, m mark) {
 	t.steps = append(t.steps, step{seq, at, m})
 }
 
-// marks returns the place in each source after an event; ok is false if the trail has forgotten it.
+// marks returns the position in each source after an event; ok is false if the trail no longer has it.
 func (t *trail) marks(seq uint32) (all map[source]mark, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,13 +92,13 @@ func (t *trail) marks(seq uint32) (all map[source]mark, ok bool) {
 
 // trails holds the trails of the latest streams. The zero value is empty.
 type trails struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards all
 	next uint32
-	all  []*trail // the oldest first: those of the streams, and of maxEndedTrails that have ended
+	all  []*trail // the oldest first: the open streams' trails, and maxEndedTrails of ended streams
 }
 
-// newTrail returns a new stream's trail, and the one of the stream before if the server knows where that was. last is the id of the
-// last event that the page has received.
+// newTrail returns a new stream's trail, and the trail of the previous stream if the server still knows its
+// position. last is the id of the last event that the page has received.
 func (x *trails) newTrail(user, epoch, last string) (t, from *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -117,7 +118,7 @@ func (x *trails) newTrail(user, epoch, last string) (t, from *trail) {
 	return t, from
 }
 
-// close stores that the stream of a trail has ended.
+// close records that the stream of a trail has ended.
 func (x *trails) close(t *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -134,7 +135,7 @@ func (x *trails) close(t *trail) {
 	}
 }
 
-// mark returns where the trail stands in a source at its beginning.
+// mark returns the position in a source at the beginning of the trail.
 func (t *trail) mark(at source) (m mark, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,5 +146,5 @@ func (t *trail) mark(at source) (m mark, ok bool) {
 // tail is the position of a console's stream in the expiry rules' streams of a database.
 type tail struct {
 	at    map[string]*mark // by the name of the rules' stream
-	older bool             // one of them goes on where a stream before has ended
+	older bool             // one of them continues where an earlier stream ended
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// isRead reports whether a request changes nothing. The read-only console lets such requests through, and
-// no others.
+// isRead reports whether a request changes nothing. The read-only console lets only such requests pass.
 func isRead(spec *command.Spec, argv [][]byte) bool {
 	f := spec.FlagsOf(argv)
 	return f&(command.ReadOnly|command.Inert) != 0 && f&(command.Write|command.MayReplicate) == 0
 }
 
-// readOnly refuses the calls of scripts and functions that the read-only console does not run either.
+// readOnly refuses the calls of scripts and functions that the read-only console does not run directly
+// either.
 func readOnly(spec *command.Spec, argv [][]byte) error {
 	if isRead(spec, argv) {
 		return nil
@@ -34,8 +34,8 @@ func forbid(code, text string) *failure {
 	return &failure{status: http.StatusForbidden, Code: code, Text: text}
 }
 
-// gate decides, before the user's rules do, whether the console may serve a request. The answer is nil, or
-// what refuses it. typed is what the viewer has typed to confirm it.
+// gate decides, before the user's rules, whether the console may serve a request. It returns nil or the
+// refusal. typed is the text that the viewer has typed to confirm the request.
 func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure {
 	name := display(spec)
 	if spec.Client&command.Stateful != 0 {
@@ -67,7 +67,7 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 	return nil
 }
 
-// waits returns the ms that a request may wait, 0 for ever; ok is false if it does not wait.
+// waits returns the ms for which a request may wait, 0 for no limit; ok is false if it does not wait.
 func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 	t := spec.Timeout()
 	if t.Unit == 0 {
@@ -83,7 +83,7 @@ func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 		at += len(argv)
 	}
 	if at < 0 || at >= len(argv) {
-		return 0, false // the command says what is wrong
+		return 0, false // the command replies with its own error
 	}
 	n, err := strconv.ParseFloat(string(argv[at]), 64)
 	if err != nil {
@@ -108,14 +108,15 @@ func migrates(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 	return ms, err == nil
 }
 
-// mustType returns what the viewer must type before a request runs, "" for nothing: the label of the server, else the
-// first key, else the command. That is for requests of the category dangerous that change something, for those that remove or overwrite
-// more than one key, and for those that flush scripts or functions.
+// mustType returns the text that the viewer must type before a request runs, "" for none: the label of the
+// server, otherwise the first key, otherwise the command. A text is required for requests of the category
+// dangerous that change something, for those that remove or overwrite more than one key, and for those that
+// flush scripts or functions.
 func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
 	if isRead(spec, argv) {
 		return ""
 	}
-	keys, _ := spec.AppendKeys(nil, argv) // the command says what is wrong
+	keys, _ := spec.AppendKeys(nil, argv) // the command replies with its own error
 	overwritten := 0
 	for _, k := range keys {
 		if k.Flags&(command.KeyRM|command.KeyOW) == command.KeyOW {
@@ -136,7 +137,7 @@ func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
 	return display(spec)
 }
 
-// removed returns how many of the keys of a request it removes.
+// removed returns the number of keys that a request removes.
 func removed(keys []command.KeyRef) (n int) {
 	for _, k := range keys {
 		if k.Flags&command.KeyRM != 0 {
@@ -146,8 +147,9 @@ func removed(keys []command.KeyRef) (n int) {
 	return n
 }
 
-// passTogether refuses a batch that removes several keys, each by a command that removes one, until the viewer has typed the label, or the
-// name of the first of these commands: batches follow each other, and their keys differ.
+// passTogether refuses a batch that removes several keys, each by a command that removes one, until the
+// viewer has typed the label or the name of the first of these commands. It does not ask for a key, because
+// batches follow each other and their keys differ.
 func (k *call) passTogether(cmds [][][]byte, typed string) error {
 	n, first := 0, ""
 	for _, argv := range cmds {
@@ -156,7 +158,7 @@ func (k *call) passTogether(cmds [][][]byte, typed string) error {
 			continue
 		}
 		if k.c.mustType(spec, argv) != "" {
-			return nil // the viewer has typed what this one asks for
+			return nil // the viewer has typed the required text
 		}
 		keys, _ := spec.AppendKeys(nil, argv)
 		if r := removed(keys); r > 0 {

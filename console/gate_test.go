@@ -27,7 +27,7 @@ func argvJSON(line string) string {
 	return "[" + strings.Join(words, ",") + "]"
 }
 
-// do runs a command by the console, and confirms it if it must be.
+// do runs a command by the console, and confirms it if necessary.
 func (b *bench) do(line string) (int, string) {
 	b.t.Helper()
 	status, body := b.ask("POST", "api/do", `{"db":0,"argv":`+argvJSON(line)+`}`)
@@ -79,7 +79,7 @@ func TestACommandRunsByTheConsole(t *testing.T) {
 	}
 }
 
-// A batch of a viewer that has left, or of a server that stops, begins no further command.
+// A batch begins no further command after its viewer has left or the server stops.
 func TestABatchEndsWithItsRequest(t *testing.T) {
 	b := newBench(t, Options{})
 	cmds := `{"db":0,"cmds":[` + argvJSON("SET a 1") + "," + argvJSON("SET b 1") + `]}`
@@ -171,7 +171,8 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 	}
 }
 
-// Every request of every example runs by a read-only console, on data of all kinds, and the data stays as it is.
+// Every request of every example is sent to a read-only console, on data of all kinds, and the data stays
+// unchanged.
 func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	tier.Sequential(t)
 	b := newBench(t, Options{ReadOnly: true})
@@ -185,7 +186,7 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 		}
 	}
 	data()
-	b.clock.Advance(500 * time.Millisecond) // a deadline that slides would move
+	b.clock.Advance(500 * time.Millisecond) // a sliding deadline would move
 	digest := func() string {
 		return b.admin("DEBUG", "DIGEST").Str + b.admin("PTTL", "n").String() + b.admin("OBJECT", "IDLETIME", "k").String()
 	}
@@ -264,7 +265,7 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	}
 }
 
-// What me says a user can do, is what do allows: two users in each of the 100 rounds.
+// The actions that me lists are those that do allows: two users in each of the 100 rounds.
 func TestCanSaysWhatDoAllows(t *testing.T) {
 	draw.Check(t, func(rt *rapid.T) {
 		testCan(t, rt)
@@ -272,7 +273,7 @@ func TestCanSaysWhatDoAllows(t *testing.T) {
 	})
 }
 
-// testCan compares what a random user can do with what do allows.
+// testCan compares the actions of a random user, as me lists them, with those that do allows.
 func testCan(t *testing.T, rt *rapid.T) {
 	readOnly := rapid.Bool().Draw(rt, "read-only")
 	b := newBench(t, Options{ReadOnly: readOnly, Access: func(*http.Request) (string, bool) { return "ann", true }})
@@ -302,7 +303,7 @@ func testCan(t *testing.T, rt *rapid.T) {
 				allowed = allowed || b.admin(strings.Fields(line)...).Str == "OK" && !readOnly
 				continue
 			}
-			// a key that the second selector allows, too
+			// a key that only the second selector allows
 			line = strings.ReplaceAll(line+" ", " k ", " a ")
 			if b.specOf(argv(line)) == nil {
 				continue

@@ -28,7 +28,7 @@ func (g leader) Info(put func(name string, value any)) {
 	put("group_voters", 3)
 }
 
-// memberships is the part of api/replication about the group.
+// memberships is the part of api/replication that describes the group.
 type memberships struct{ Group *memberRow }
 
 func TestAMemberShowsItsGroupAsINFODoes(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAMemberShowsItsGroupAsINFODoes(t *testing.T) {
 	}
 }
 
-// A replica has no measures of others, and can be promoted itself.
+// A replica knows no offsets of other nodes, and is itself a candidate for promotion.
 func TestAReplicaOffersTheNodesInSync(t *testing.T) {
 	g := memberOf(map[string]string{"group_state": "following", "group_node": "3", "group_master": "2", "group_self_in_sync": "1",
 		"group_member0": "node=1,incarnation=3,in_sync=1", "group_member1": "node=2,incarnation=1,in_sync=1"})

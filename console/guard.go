@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// crossSite reports whether a page of another site has made the browser send a request. The API refuses
-// such requests, reads included. A program that is not a browser does not send the header.
+// crossSite reports whether a page of another site has caused the browser to send a request. The API refuses
+// such requests, even reads. Programs other than browsers do not send the header.
 func crossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -26,15 +26,15 @@ func vet(r *http.Request) *failure {
 	}
 	if r.Method == http.MethodPost {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-			return &failure{status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf("the Content-Type is %q, and must be application/json",
+			return &failure{status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf("the Content-Type is %q; it must be application/json",
 				r.Header.Get("Content-Type"))}
 		}
 	}
 	return nil
 }
 
-// admit counts a request. Where the viewer has too many, the one whose body has not come for longest gives way: a client without a login
-// shares its viewer with all others of its address, and its bodies may never come.
+// admit counts a request. If the viewer has too many, it ends the one that has waited longest for its body: a
+// client without a login shares its viewer with all others at its address, and may never send its bodies.
 func (v *viewer) admit() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -49,8 +49,8 @@ func (v *viewer) admit() bool {
 	return true
 }
 
-// admit counts a request of a viewer, which may be nil, and bounds what it takes up. The caller calls leave at the
-// end of the request. The end of the console cuts the connection off.
+// admit counts a request of a viewer, which may be nil, and bounds its memory. The caller calls leave at the
+// end of the request. Close of the console ends the connection.
 func (c *Console) admit(q *request) (leave func(), err error) {
 	if v := q.v; v != nil {
 		if !v.admit() {
@@ -67,7 +67,7 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 	conn := http.NewResponseController(q.w)
 	stop := context.AfterFunc(c.closing, func() {
 		cancel()
-		_ = conn.SetReadDeadline(pastDeadline) // not every ResponseWriter can
+		_ = conn.SetReadDeadline(pastDeadline) // not every ResponseWriter supports this
 		if cut := q.cut.Load(); cut != nil {
 			cut.soon()
 			return
@@ -85,8 +85,8 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 	}, nil
 }
 
-// stream turns a request into a stream, which may last; cut ends its writes. The caller calls end at its end. While the stream lasts
-// it does not count as a request.
+// stream turns a request into a stream, which has no time limit; cut ends its writes. The caller calls end at
+// its end. Until then the stream does not count as a request.
 func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	c.streams++
 	c.streamsOf[user] = append(c.streamsOf[user], held)
 	conn := http.NewResponseController(q.w)
-	_ = conn.SetWriteDeadline(time.Time{}) // the server's bound is for answers that end
+	_ = conn.SetWriteDeadline(time.Time{}) // the server's limit is for finite answers
 	q.cut.Store(cut)
 	stop := context.AfterFunc(q.ctx, func() { // the viewer has left, or the console is closing
 		if c.closing.Err() == nil {
@@ -128,7 +128,7 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	}, nil
 }
 
-// heldStream is a stream that is under way.
+// heldStream is an open stream.
 type heldStream struct {
 	end context.CancelFunc // ends it
 }
@@ -154,7 +154,7 @@ func (c *Console) makeRoom(user string) bool {
 	return true
 }
 
-// dropStream no longer counts a stream of a user, unless makeRoom has ended it before. The caller holds mu.
+// dropStream stops counting a stream of a user, unless makeRoom has already ended it. The caller holds mu.
 func (c *Console) dropStream(user string, held *heldStream) {
 	at := slices.Index(c.streamsOf[user], held)
 	if at < 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Which requests reach the API, by Host, by what browsers say of their origin, and by their body.
+// The requests that reach the API, by Host, by the origin that browsers report, and by their body.
 func TestPagesOfOthersReachNothing(t *testing.T) {
 	b := newBench(t, Options{Hosts: []string{"ebb.example.com"}})
 	const json = "application/json"
@@ -192,7 +192,8 @@ func TestUsersWithoutALoginShareMoreStreams(t *testing.T) {
 	testStreams(t, newBench(t, Options{}), maxShared, func(string) string { return "" })
 }
 
-// Users that hold all feeds keep no other user out: a newcomer gets the oldest feed of the user with most.
+// Users that hold all feeds do not exclude another user: a newcomer gets the oldest feed of the user with the
+// most.
 func TestOneMoreUserAlwaysGetsAFeed(t *testing.T) {
 	b := newBench(t, Options{Access: func(r *http.Request) (string, bool) { return r.Header.Get("X-User"), true }})
 	addr, begun := serveStream(t, b)
@@ -220,7 +221,7 @@ func TestOneMoreUserAlwaysGetsAFeed(t *testing.T) {
 	if err := first.SetReadDeadline(time.Now().Add(tier.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) { // its answer ends, or its connection
+	if _, err := first.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) { // its answer or its connection ends
 		t.Error("the oldest feed of the first user goes on")
 	}
 	reply, err := http.ReadResponse(bufio.NewReader(open("u0")), nil) // it would have more than the others
@@ -279,7 +280,8 @@ func testStreams(t *testing.T, b *bench, most int, login func(addr string) (head
 	}
 }
 
-// Requests whose bodies do not come give way: a client of this machine would keep the others without a login out.
+// Requests whose bodies do not arrive are ended: otherwise one client on this machine could exclude the
+// others without a login.
 func TestBodiesThatDoNotComeKeepNoRequestOut(t *testing.T) {
 	b := newBench(t, Options{})
 	addr, _ := serveStream(t, b)
@@ -351,7 +353,7 @@ func TestTheServersStatesAreShown(t *testing.T) {
 	}
 	b.admin("REPLICAOF", "NO", "ONE")
 	b.admin("CONFIG", "SET", "busy-reply-threshold", "1")
-	b.clock.Advance(time.Second) // what is due now goes before the script: Advance waits for it, and it for the script
+	b.clock.Advance(time.Second) // events due now must run before the script: Advance would wait for the script, and the script for Advance
 	script := make(chan resp.Value)
 	s := b.svc.NewSession(nil)
 	defer s.Closed(nil)
@@ -454,7 +456,7 @@ func TestTheConsoleWorksBehindAProxy(t *testing.T) {
 	}
 }
 
-// No endpoint that reads moves the deadline of a sliding key, or its idle time.
+// No endpoint that reads moves the deadline of a sliding key, or changes its idle time.
 func TestNoEndpointTouchesAKey(t *testing.T) {
 	b := newBench(t, Options{})
 	keys := []string{"str", "hash", "set", "zset", "list", "stream", "lim", "lock", "sem", "queue"}
@@ -477,7 +479,7 @@ func TestNoEndpointTouchesAKey(t *testing.T) {
 	asked := 0
 	for path, methods := range b.api {
 		if methods["GET"] == nil || path == "feed" {
-			continue // the feed's test is its own
+			continue // the feed has its own test
 		}
 		for _, k := range append(keys, "sliding") {
 			b.ask("GET", "api/"+path+"?db=0&state=all&k="+base64.RawURLEncoding.EncodeToString([]byte(k)), "")
@@ -492,7 +494,7 @@ func TestNoEndpointTouchesAKey(t *testing.T) {
 	}
 }
 
-// Users who have all the shares that one may have keep none of the others out.
+// Users with the maximum number of shares do not exclude the others.
 func TestAUserWithoutAShareGetsOne(t *testing.T) {
 	var s shares
 	over, cancel := context.WithCancel(t.Context())

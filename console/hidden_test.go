@@ -10,14 +10,14 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// secretBench returns a console with hidden values, whose keys have a secret.
+// secretBench returns a console with hidden values, and keys whose values contain a secret.
 func secretBench(t *testing.T, secret string) *bench {
 	b := newBench(t, Options{HideValues: true})
 	b.hide(secret)
 	return b
 }
 
-// hide gives the server new data: keys whose values have a secret.
+// hide gives the server new data: keys whose values contain a secret.
 func (b *bench) hide(secret string) {
 	b.admin("FLUSHALL")
 	for _, line := range []string{"SET s", "HSET h f", "RPUSH l a b", "RPUSH l", "XADD x 1-1 f", "DQ.ADD q j", "PFADD p", "RPUSH el"} {
@@ -38,10 +38,10 @@ type guesser struct {
 	seed    uint64
 	rounds  int // for each pair of secrets
 	ask     func(b *bench, argv [][]byte) string
-	skips   func(spec *command.Spec, argv [][]byte) bool // requests that it does not send
+	skips   func(spec *command.Spec, argv [][]byte) bool // requests that it must not send
 	payload string                                       // a value for RESTORE
-	sent    bool                                         // of the last command: requests were sent,
-	worked  bool                                         // and one had a reply without an error
+	sent    bool                                         // whether it has sent requests of the last command
+	worked  bool                                         // whether one of them had a reply without an error
 }
 
 func newGuesser(t *testing.T, rounds int) *guesser {
@@ -50,7 +50,7 @@ func newGuesser(t *testing.T, rounds int) *guesser {
 	return g
 }
 
-// pools returns what random requests have as arguments: mostly keys of the command's type, and the secrets.
+// pools returns the arguments of random requests: mostly keys of the command's type, and the secrets.
 func (g *guesser) pools(spec *command.Spec, round int, pair [2]string) *command.Pools {
 	key := map[command.Group]string{command.GroupString: "s", command.GroupBitmap: "s", command.GroupHash: "h", command.GroupList: "l",
 		command.GroupStream: "x", command.GroupQueue: "q", command.GroupHyperLogLog: "p"}[spec.Group]
@@ -65,7 +65,8 @@ func (g *guesser) pools(spec *command.Spec, round int, pair [2]string) *command.
 			"serialized-value": {g.payload}}}
 }
 
-// telling returns a request of a command whose answer or effect tells which server has which value, nil if the guesser finds none.
+// telling returns a request of a command whose reply or effect reveals which server has which value, or nil
+// if the guesser finds none.
 func (g *guesser) telling(spec *command.Spec) [][]byte {
 	g.sent, g.worked = false, false
 	for _, pair := range secrets {
@@ -95,7 +96,7 @@ func (g *guesser) telling(spec *command.Spec) [][]byte {
 	return nil
 }
 
-// lengths returns all data with the lengths of values in their place.
+// lengths returns all data with lengths in place of values.
 func (b *bench) lengths() (all string) {
 	for _, line := range []string{"GET s", "HGETALL h", "LRANGE l 0 -1", "XRANGE x - +", "DQ.PEEK q COUNT 9", "GET d", "LRANGE d 0 -1"} {
 		all += string(mustJSON(b.t, replyJSON(b.admin(strings.Fields(line)...), true)))
@@ -103,7 +104,8 @@ func (b *bench) lengths() (all string) {
 	return all
 }
 
-// askPastTheGate runs a request in a transaction, where no command waits, and hides the values of the reply.
+// askPastTheGate runs a request in a transaction, where no command waits, without the gate, and hides the
+// values of the reply.
 func askPastTheGate(b *bench, argv [][]byte) string {
 	line := make([]string, len(argv))
 	for i, a := range argv {
@@ -114,7 +116,7 @@ func askPastTheGate(b *bench, argv [][]byte) string {
 	return string(mustJSON(b.t, replyJSON(b.admin("EXEC"), true)))
 }
 
-// askByTheConsole runs a request in the same way by the API.
+// askByTheConsole runs a request in the same way, by the API.
 func askByTheConsole(b *bench, argv [][]byte) string {
 	words := make([]blob, len(argv))
 	for i, a := range argv {
@@ -128,8 +130,8 @@ func askByTheConsole(b *bench, argv [][]byte) string {
 	return answer
 }
 
-// TestNoAnswerDependsOnAHiddenValue sends random requests of each command, as far as a console with hidden values lets them through, to two
-// servers whose values differ. A command that fails here needs the flag Reveals.
+// TestNoAnswerDependsOnAHiddenValue sends random requests of each command that a console with hidden values
+// allows to two servers whose values differ. A command that fails here needs the flag Reveals.
 func TestNoAnswerDependsOnAHiddenValue(t *testing.T) {
 	one, other := secretBench(t, secrets[0][0]), secretBench(t, secrets[0][1])
 	for _, path := range []string{"api/soon", "api/queue?state=all&k=" + url("q"), "api/stream?k=" + url("x")} {
@@ -164,14 +166,14 @@ func TestNoAnswerDependsOnAHiddenValue(t *testing.T) {
 	}
 }
 
-// TestACommandThatRevealsValuesIsFound shows that such requests find commands with the flag Reveals. They do not find those that put what
-// they have computed into a reply or a key where it is hidden, such as DUMP.
+// TestACommandThatRevealsValuesIsFound shows that such requests find commands with the flag Reveals. They do
+// not find commands that put their result into a reply or a key whose value is hidden, such as DUMP.
 func TestACommandThatRevealsValuesIsFound(t *testing.T) {
 	g := newGuesser(t, 60)
 	found, hidden := 0, []string{}
 	for id := range g.servers[0].svc.Table().Len() {
 		spec := g.servers[0].svc.Table().Spec(id)
-		if !spec.Has(command.Reveals) || spec.Has(command.Slow) { // MIGRATE contacts a server
+		if !spec.Has(command.Reveals) || spec.Has(command.Slow) { // MIGRATE contacts another server
 			continue
 		}
 		if g.telling(spec) != nil {
@@ -221,7 +223,8 @@ func TestWhatDependsOnAHiddenValueIsRefused(t *testing.T) {
 	}
 }
 
-// A mark belongs to a state of its key: a guess in the place of a value has another one, even if it is right.
+// A mark depends on the state of its key: a guess that replaces a value gets another mark, even if it is
+// right.
 func TestAMarkTellsNothingOfAHiddenValue(t *testing.T) {
 	b := newBench(t, Options{HideValues: true})
 	b.admin("HSET", "h", "f", "same", "g", "same")

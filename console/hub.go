@@ -13,28 +13,28 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// feedLag is the number of beats that may wait for a stream. A stream that lags by more loses them and is told to read its
-// state again; one that takes nothing for as long again is cut off.
+// feedLag is the number of beats that may wait for a stream. A stream that lags further loses them and is
+// told to read its state again. A stream that takes nothing for that long again is cut off.
 const feedLag = 64
 
-// hub takes samples, and beats: each second while a stream is open, and each ten seconds otherwise. One goroutine, which New
-// begins and Close waits for, runs it.
+// hub takes samples and sends beats: each second while a stream is open, otherwise every ten seconds. It runs
+// in one goroutine, which New starts and Close waits for.
 type hub struct {
 	svc   *session.Service
 	clock clock.Clock
-	wake  chan struct{} // cap 1: a stream has come
+	wake  chan struct{} // cap 1: a stream has joined
 
-	ticking sync.Mutex // held by tick; guards what follows
+	ticking sync.Mutex // held by tick; guards the fields below
 	meter   *admin.Meter
 	last    *reading
-	lastTen *reading // of the latest sample of ten seconds
+	lastTen *reading // of the last sample of ten seconds
 	minute  []tally
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	streams map[*feed]struct{}
 	beats   int64
-	short   ring // of a second; a quarter of an hour after the last stream it has no space
-	long    ring // of ten seconds
+	short   ring // by the second; empty from a quarter of an hour after the last stream
+	long    ring // by ten seconds
 	latest  *sample
 }
 
@@ -44,7 +44,7 @@ type beat struct {
 	sample json.RawMessage
 }
 
-// feed is one stream of server-sent events, as the hub sees it.
+// feed is the hub's part of a stream of server-sent events.
 type feed struct {
 	beats  chan *beat
 	lagged atomic.Bool
@@ -66,10 +66,10 @@ func (f *feed) offer(x *beat) bool {
 	for len(f.beats) > 0 {
 		select {
 		case <-f.beats:
-		default: // the stream has taken it
+		default: // the stream has just taken it
 		}
 	}
-	f.beats <- x // there is space: the hub alone sends
+	f.beats <- x // there is space: only the hub sends
 	return true
 }
 
@@ -81,7 +81,7 @@ func (h *hub) run(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-h.wake:
-			if h.fresh() { // rates over less than half a second say little
+			if h.fresh() { // rates over less than half a second mean little
 				timer.Reset(shortStep)
 				continue
 			}
@@ -96,7 +96,7 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// fresh reports whether the latest sample is of this moment.
+// fresh reports whether the last sample is recent.
 func (h *hub) fresh() bool {
 	h.ticking.Lock()
 	defer h.ticking.Unlock()
@@ -130,7 +130,8 @@ func (h *hub) leave(f *feed) {
 	h.mu.Unlock()
 }
 
-// history returns the series of the last quarter of an hour and the latest sample, as JSON; null where there is none.
+// history returns the series of the last quarter of an hour and the last sample, as JSON; null if there is
+// none.
 func (h *hub) history(now int64) (series, latest json.RawMessage) {
 	h.mu.Lock()
 	points, s := h.quarter(now), h.latest
@@ -173,7 +174,8 @@ func (h *hub) tick() bool {
 	return h.publish(s, ten)
 }
 
-// publish keeps a sample, and the one of the last ten seconds if it is not nil, and tells the streams.
+// publish keeps a sample, and the one of the last ten seconds if it is not nil, and sends them to the
+// streams.
 func (h *hub) publish(s, ten *sample) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,7 +204,7 @@ func (h *hub) publish(s, ten *sample) bool {
 	return true
 }
 
-// filled returns the databases that have keys, as of the latest sample.
+// filled returns the databases that had keys at the last sample.
 func (h *hub) filled() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,13 +214,13 @@ func (h *hub) filled() []int {
 	return h.latest.filled
 }
 
-// quarter returns the last quarter of an hour: what was sampled each second, and before that what was
-// sampled each ten.
+// quarter returns the series of the last quarter of an hour: by the second as far as there are such samples,
+// and before that by ten seconds.
 func (h *hub) quarter(now int64) []point {
 	from := now - shortKept*shortStep.Milliseconds()
 	short := h.short.since(from)
 	long := h.long.since(from)
-	long = slices.DeleteFunc(long, func(p point) bool { // the ten seconds up to its time have seconds of their own
+	long = slices.DeleteFunc(long, func(p point) bool { // there are samples by the second for the ten seconds up to its time
 		i, _ := slices.BinarySearchFunc(short, p.at+1, func(s point, at int64) int { return int(min(1, max(-1, s.at-at))) })
 		return i > 0 && p.at-short[i-1].at < longStep.Milliseconds()
 	})

@@ -19,25 +19,25 @@ type keyView struct {
 	Idle     *int64   `json:"idle,omitempty"` // ms
 	Freq     *int64   `json:"freq,omitempty"`
 	TTL      *int64   `json:"pttl,omitempty"`
-	Slide    int64    `json:"slide,omitempty"` // the span to which each read renews a sliding TTL, ms
+	Slide    int64    `json:"slide,omitempty"` // the span to which each read extends a sliding TTL, ms
 	N        *int64   `json:"n,omitempty"`
 	Version  string   `json:"version"`          // as in the events about the key
-	Digest   string   `json:"digest,omitempty"` // of a string that is shown whole: what IFDEQ compares
-	Next     *string  `json:"next"`             // from of the next page; null at the end
+	Digest   string   `json:"digest,omitempty"` // of a string that is shown in full: the digest for IFDEQ
+	Next     *string  `json:"next"`             // the parameter from of the next page; null at the end
 	Now      int64    `json:"now"`
 	Body     any      `json:"body"`
 	Denied   []string `json:"denied,omitempty"`
 }
 
-// viewers returns the body of a key by its type, and where its next page begins.
+// viewers returns the body of a key by its type, and the parameter from of its next page.
 var viewers = map[string]func(k *call, q *request, key string, p itemRange) (body any, next string, err error){
 	"string": viewString, "hash": viewHash, "set": viewSet, "zset": viewZSet, "list": viewList, "stream": viewStream,
 	"limiter": viewInfo("RL.INFO"), "lock": viewInfo("LOCK.INFO"), "semaphore": viewInfo("SEM.INFO"), "delayqueue": viewInfo("DQ.INFO"),
 	"MBbloom--": viewBloom,
 }
 
-// getKey answers GET api/key?k&from&count&find&order. A sorted set comes from its lowest score up, or with order=highest from the highest
-// down.
+// getKey answers GET api/key?k&from&count&find&order. A sorted set is listed from its lowest score, or with
+// order=highest from its highest.
 func getKey(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
@@ -72,7 +72,8 @@ func getKey(k *call, q *request) (any, error) {
 	return out, nil
 }
 
-// addFacts adds what the user may see of a key beside its value: its TTL, its size, how it is used, and how it is stored.
+// addFacts adds the facts about a key that the user may see, besides its value: its TTL, its size, its use,
+// and its encoding.
 func (k *call) addFacts(q *request, key string, out *keyView) {
 	integer := func(args ...any) *int64 {
 		v, err := k.do(q.ctx, args...)
@@ -83,7 +84,7 @@ func (k *call) addFacts(q *request, key string, out *keyView) {
 	}
 	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, out.Type)
 	out.Slide = k.slide(key, out.TTL)
-	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command is an error
+	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command would be an error
 		out.Freq = integer("OBJECT", "FREQ", key)
 	} else if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
 		*out.Idle *= 1000
@@ -96,8 +97,8 @@ func (k *call) addFacts(q *request, key string, out *keyView) {
 	}
 }
 
-// slide returns the span to which each read renews the TTL of a key, in ms, which no command tells; 0: none does. ttl is what is left of
-// it, nil where the user may not see it.
+// slide returns the span to which each read extends the TTL of a key, in ms, which no command reports; 0: the
+// TTL does not slide. ttl is the remaining time of the key, nil if the user may not see it.
 func (k *call) slide(key string, ttl *int64) int64 {
 	if ttl == nil || *ttl < 0 {
 		return 0
@@ -106,7 +107,7 @@ func (k *call) slide(key string, ttl *int64) int64 {
 	return span
 }
 
-// addBody adds a page of the key's value. A user who may not read it gets none.
+// addBody adds a page of the key's value, or nothing if the user may not read it.
 func (k *call) addBody(q *request, key string, p itemRange, out *keyView) error {
 	n := int64(0)
 	if out.N != nil {
@@ -120,7 +121,7 @@ func (k *call) addBody(q *request, key string, p itemRange, out *keyView) error 
 	}
 	body, next, err := view(k, q, key, p)
 	switch {
-	case err == errNotAllowed: // the head says what there is
+	case err == errNotAllowed: // the other facts are still shown
 	case err != nil:
 		return err
 	default:
@@ -132,8 +133,9 @@ func (k *call) addBody(q *request, key string, p itemRange, out *keyView) error 
 	return nil
 }
 
-// digest returns what IFDEQ compares of a string. It is "" for one that the page does not get whole, and so does not edit, and where
-// the user may not request it. A viewer with the digest of a hidden value could try values.
+// digest returns the digest of a string for IFDEQ. It is "" for a string that the page does not get in full,
+// and so does not edit, and if the user may not request the digest. With the digest of a hidden value a
+// viewer could try values.
 func (k *call) digest(q *request, key string) string {
 	if k.c.opt.HideValues {
 		return ""
@@ -157,7 +159,7 @@ func viewString(k *call, q *request, key string, _ itemRange) (any, string, erro
 	body := struct {
 		V    blob   `json:"v"`
 		Len  int64  `json:"len"`
-		Seen string `json:"seen,omitempty"` // the mark of a value that is shown whole
+		Seen string `json:"seen,omitempty"` // the mark of a value that is shown in full
 	}{Len: length.Int}
 	if k.c.opt.HideValues {
 		body.V = blob{n: int(length.Int), hidden: true}
@@ -175,21 +177,21 @@ func viewString(k *call, q *request, key string, _ itemRange) (any, string, erro
 	return body, "", nil
 }
 
-// utf8Rest is the number of bytes beyond a preview that show whether it ends within a character.
+// utf8Rest is the number of bytes beyond a preview that show whether the preview ends within a character.
 const utf8Rest = 4
 
 // entry is one entry of a stream.
 type entry struct {
 	ID     string   `json:"id"`
 	Fields [][2]any `json:"fields"`
-	More   int      `json:"more,omitempty"` // fields that are left out
+	More   int      `json:"more,omitempty"` // the number of fields that are left out
 }
 
 // entryFields is the number of fields of an entry that a page gets.
 const entryFields = 20
 
-// viewStream shows the entries of a stream, the newest first, and its groups; with find those of a range of IDs, "first..last", each of
-// which may be missing.
+// viewStream shows the entries of a stream, the newest first, and its groups. find selects a range of IDs,
+// "first..last", of which either may be missing.
 func viewStream(k *call, q *request, key string, p itemRange) (any, string, error) {
 	var body struct {
 		Rows   []entry        `json:"rows"`
@@ -248,7 +250,7 @@ func viewInfo(command string) func(*call, *request, string, itemRange) (any, str
 	}
 }
 
-// bloomFacts are the facts about a Bloom filter, with the words of BF.INFO that tell them.
+// bloomFacts are the facts about a Bloom filter, with the words of BF.INFO that return them.
 var bloomFacts = []struct{ name, word string }{{"items", "ITEMS"}, {"capacity", "CAPACITY"}, {"error", "ERROR"}, {"layers", "FILTERS"},
 	{"expansion", "EXPANSION"}, {"window", "WINDOW"}, {"generations", "GENERATIONS"}}
 
@@ -267,7 +269,7 @@ func viewBloom(k *call, q *request, key string, _ itemRange) (any, string, error
 	return viewInfoAnswer{info}, "", nil
 }
 
-// viewInfoAnswer is the body of a key about which the console knows facts alone.
+// viewInfoAnswer is the body of a key of which the console shows only facts.
 type viewInfoAnswer struct {
 	Info any `json:"info"`
 }
@@ -300,8 +302,9 @@ func (c *Console) factsJSON(v resp.Value) any {
 	return nil
 }
 
-// versionOf returns the text that names the state of a key: its number, and for a stream a checksum of what its groups have, because
-// XREADGROUP and XACK are no changes for a watch. n is the number that the caller has taken before it read the type.
+// versionOf returns a text that identifies the state of a key: its number, and for a stream a checksum of the
+// state of its groups, because XREADGROUP and XACK do not count as changes for a watch. n is the number that
+// the caller has read before the type.
 func (k *call) versionOf(q *request, key, kind string, n int64) string {
 	if kind != "stream" {
 		return text64(n)

@@ -12,18 +12,19 @@ type itemRange struct {
 	from, find string
 	count      int64
 	highest    bool  // of a sorted set: from the highest score down
-	large      bool  // the items are so large that a page of few is larger than pageBytes
+	large      bool  // the items are so large that a page of few items is larger than pageBytes
 	state      int64 // of the key, for marks
 }
 
 const (
-	// pageBlind is the number of items of a page where the user may not see the size of the key.
+	// pageBlind is the number of items of a page if the user may not see the size of the key.
 	pageBlind = 20
-	// minScan is about the number of items that HSCAN returns even where COUNT is 1.
+	// minScan is the approximate number of items that HSCAN returns even with COUNT 1.
 	minScan = 16
 )
 
-// pageOf returns how many of the n items of a key a page has, at most count. bytes is the size of the key, nil: unknown.
+// pageOf returns the number of items on a page of a key with n items, at most count. bytes is the size of the
+// key, nil if unknown.
 func pageOf(count, n int64, bytes *int64) int64 {
 	if bytes == nil {
 		return min(count, pageBlind)
@@ -31,7 +32,8 @@ func pageOf(count, n int64, bytes *int64) int64 {
 	return min(count, max(1, pageBytes/(*bytes/max(n, 1)+1)))
 }
 
-// usage returns the size of a key; nil if the user may not see it, which no screen need say.
+// usage returns the size of a key, or nil if the user may not see it. It does not report that, because no
+// screen needs the size.
 func (k *call) usage(q *request, key string) *int64 {
 	argv := [][]byte{[]byte("MEMORY"), []byte("USAGE"), []byte(key)}
 	if ok, _ := k.v.id.May(argv); !ok {
@@ -83,8 +85,8 @@ func (k *call) scan(q *request, command, key string, p itemRange, more ...any) (
 	}
 }
 
-// name returns what a command calls the item: its field, member or index. whole is false for a name of which the console has
-// read a beginning alone.
+// name returns the item's name in commands: its field, member or index. whole is false if the console has
+// read only the beginning of the name.
 func (i *item) name() (name any, whole bool) {
 	switch {
 	case i.F != nil:
@@ -146,7 +148,8 @@ func viewHash(k *call, q *request, key string, p itemRange) (any, string, error)
 	return rows[item]{living(items)}, next, nil
 }
 
-// viewLargeHash is viewHash where values may be large. It reads those of at most pageBytes/minScan bytes, and the lengths of the others.
+// viewLargeHash shows a hash whose values may be large. It reads the values of at most pageBytes/minScan
+// bytes, and the lengths of the others.
 func viewLargeHash(k *call, q *request, key string, p itemRange) (any, string, error) {
 	fields, next, err := k.scan(q, "HSCAN", key, p, "NOVALUES")
 	if err != nil {
@@ -198,7 +201,7 @@ func (p itemRange) start() (int64, error) {
 	}
 	n, err := strconv.ParseInt(p.from, 10, 64)
 	if err != nil || n < 0 {
-		return 0, badRequest("the parameter from is %q, and must be an index", p.from)
+		return 0, badRequest("the parameter from is %q; it must be an index", p.from)
 	}
 	return n, nil
 }

@@ -24,7 +24,7 @@ func (b *bench) get(path string, x any) {
 	}
 }
 
-// url returns a key as the API takes it.
+// url returns a key in the form of the API.
 func url(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 // fill writes a key of each type, with deadlines.
@@ -228,7 +228,8 @@ func TestHiddenValuesAreNowhere(t *testing.T) {
 	}
 }
 
-// The elements of a list are values, though EXPIRY SOON and the rules call them items: fields, members and holders are names.
+// The elements of a list are values, although EXPIRY SOON and the rules call them items: fields, members and
+// holders are names.
 func TestHiddenElementsAreHiddenAmongDeadlines(t *testing.T) {
 	b := newBench(t, Options{HideValues: true})
 	b.admin("RPUSH", "l", "sesame", "other")
@@ -255,7 +256,8 @@ func TestHiddenElementsAreHiddenAmongDeadlines(t *testing.T) {
 	}
 }
 
-// TestAPageOfLargeValuesIsShort: the console reads the values of a page whole, so it reads few of them at a time.
+// TestAPageOfLargeValuesIsShort: the console reads the values of a page in full, so it reads few of them at a
+// time.
 func TestAPageOfLargeValuesIsShort(t *testing.T) {
 	b := newBench(t, Options{})
 	const n = 20

@@ -13,13 +13,13 @@ type keyRow struct {
 	K     blob   `json:"k"`
 	Type  string `json:"type,omitempty"`
 	TTL   *int64 `json:"pttl,omitempty"`  // ms; -1: no deadline
-	Slide int64  `json:"slide,omitempty"` // as of a key's view
+	Slide int64  `json:"slide,omitempty"` // as in a key's view
 	Bytes *int64 `json:"bytes,omitempty"`
 	N     *int64 `json:"n,omitempty"` // items of a container
 }
 
-// keyPage is the answer of GET api/keys. Cursor begins the next page. Looked is the number of keys that the
-// page has looked at, about; filters leave out the others.
+// keyPage is the response of GET api/keys. Cursor begins the next page. Looked is the approximate number of
+// keys that the page has examined; filters leave keys out.
 type keyPage struct {
 	Cursor string   `json:"cursor"`
 	Done   bool     `json:"done"`
@@ -31,17 +31,19 @@ type keyPage struct {
 	Named  *keyRow  `json:"named,omitempty"`
 }
 
-// keyFilter is what the rows of a list of keys must have: a TTL (any, none, soon), and bytes at least.
+// keyFilter is the condition for the rows of a list of keys: a TTL (any, none, soon), and a least number of
+// bytes.
 type keyFilter struct {
 	ttl   string
 	bytes int64
 }
 
-// soonTTL is the remaining time of a key that the filter ttl=soon passes.
+// soonTTL is the greatest remaining time of a key that the filter ttl=soon passes.
 const soonTTL = 60_000
 
-// getKeys answers GET api/keys?cursor&match&prefix&type&ttl&size&limit&name. A prefix, as k, is in place of match: it may have any bytes.
-// Named is the key that has the name itself, which a walk may not come to.
+// getKeys answers GET api/keys?cursor&match&prefix&type&ttl&size&limit&name. A prefix, encoded as k is,
+// replaces match: it may contain any bytes. Named is the key whose name is exactly name, which a walk may not
+// reach.
 func getKeys(k *call, q *request) (any, error) {
 	limit, err := q.number("limit", 200, 1, 2000)
 	if err != nil {
@@ -79,13 +81,13 @@ func getKeys(k *call, q *request) (any, error) {
 	return page, nil
 }
 
-// The places of the cursor and of the count in the words of scanOf.
+// The indexes of the cursor and of the count in the words of scanOf.
 const (
 	scanCursor = 1
 	scanSize   = 3
 )
 
-// scanOf returns the words of the SCAN that a request for keys asks for.
+// scanOf returns the words of the SCAN for a request for keys.
 func scanOf(q *request, limit int64) ([]any, error) {
 	args := []any{"SCAN", scanCursor: "", "COUNT", scanSize: min(scanCount, int(limit))}
 	if q.text("prefix") != "" {
@@ -103,7 +105,8 @@ func scanOf(q *request, limit int64) ([]any, error) {
 	return args, nil
 }
 
-// fill adds the keys that a SCAN finds and the filter passes, until the page has limit rows, as long as names and time allow.
+// fill adds the keys that a SCAN finds and the filter passes, until the page has limit rows or the bounds of
+// names and time are reached.
 func (k *call) fill(q *request, page *keyPage, scan []any, only keyFilter, limit int) error {
 	until, readable, room := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...), pageNames
 	for {
@@ -113,7 +116,7 @@ func (k *call) fill(q *request, page *keyPage, scan []any, only keyFilter, limit
 			return err
 		}
 		count := scan[scanSize].(int)
-		if k.truncated && count > 1 { // long names: fewer of them at a time, so that none is left out
+		if k.truncated && count > 1 { // long names: fewer at a time, so that none is left out
 			scan[scanSize] = max(1, count/8)
 			continue
 		}
@@ -137,8 +140,8 @@ func (k *call) fill(q *request, page *keyPage, scan []any, only keyFilter, limit
 // literally escapes the characters of patterns.
 var literally = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 
-// keyRow returns the row of a key; ok is false if the key is gone, or if the filter leaves it out. Of a key whose name the
-// console has not read whole the row has the beginning of the name alone.
+// keyRow returns the row of a key; ok is false if the key no longer exists, or if the filter leaves it out.
+// If the console has not read the whole name, the row has its beginning.
 func (k *call) keyRow(q *request, name resp.Value, only keyFilter) (row keyRow, ok bool) {
 	row.K = nameOf(name)
 	key := name.Str

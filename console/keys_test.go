@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Find opens a key only if there is one, and asks for it by its name: a walk over many keys might not come to it.
+// Find opens a key only if it exists, and requests it by its name: a walk over many keys might not reach it.
 func TestAKeyIsFoundByItsName(t *testing.T) {
 	b := newBench(t, Options{})
 	for i := range 50 {

@@ -21,16 +21,16 @@ type topRow struct {
 	Allowed int64     `json:"allowed"`
 	Since   int64     `json:"since"`
 	Error   int64     `json:"error"`
-	Info    *limitRow `json:"info"` // null: the limiter has gone, or the user may not read it
+	Info    *limitRow `json:"info"` // null: the limiter no longer exists, or the user may not read it
 }
 
-// rate returns the denied requests a minute. The server halves the counts each minute, so that those of a limiter that always denies
-// are of a minute and a half on average.
+// rate returns the denied requests per minute. The server halves the counts each minute, so that the count of
+// a limiter that always denies covers a minute and a half on average.
 func (r *topRow) rate(now int64) float64 {
 	return float64(r.Denied) / min(1.5, max(1, float64(now-r.Since)/60_000))
 }
 
-// top returns the limiters that deny most requests.
+// top returns the limiters that deny the most requests.
 func (k *call) top(q *request) ([]topRow, error) {
 	v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50)
 	rows := make([]topRow, 0, len(v.Elems))
@@ -57,8 +57,8 @@ func getLimits(k *call, q *request) (any, error) {
 	return k.limits(q, q.text("match"), q.text("sort"), k.c.now())
 }
 
-// limits returns limiters, and those that deny most. Like that of locks and queues, the answer begins with the time: see
-// listNow.
+// limits returns limiters, and those that deny the most requests. Like the lists of locks and queues, the
+// answer begins with the time: see listNow.
 func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
 	keys, more, err := k.keysOf(q, "limiter", match)
 	if err != nil {
@@ -84,7 +84,7 @@ func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
 	return out, nil
 }
 
-// limitRow reads a limiter; nil after an error, and where there is none.
+// limitRow reads a limiter; it returns nil after an error, and if there is no such limiter.
 func (k *call) limitRow(q *request, key string) *limitRow {
 	v, err := k.do(q.ctx, "RL.INFO", key)
 	if err != nil || v.IsNull() {
@@ -95,5 +95,5 @@ func (k *call) limitRow(q *request, key string) *limitRow {
 		int(member(v, "waiting").Int), member(v, "burst").Int}
 }
 
-// us returns a time in us as ms.
+// us converts us to ms.
 func us(n int64) float64 { return float64(n) / 1000 }

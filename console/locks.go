@@ -28,7 +28,7 @@ type lockRow struct {
 	Taken   int64       `json:"taken,omitempty"`
 	Holders []holderRow `json:"holders"`
 	Waiting int         `json:"waiting"`
-	Longest int64       `json:"longest"` // ms that the first of the line has waited
+	Longest int64       `json:"longest"` // ms for which the first in line has waited
 	Line    []waiterRow `json:"line,omitempty"`
 }
 
@@ -39,7 +39,7 @@ var lockColumns = map[string]func(*lockRow) float64{
 	"held":  func(r *lockRow) float64 { return -r.first(func(h *holderRow) int64 { return h.Since }) },
 }
 
-// first returns the earliest of the times of the holders.
+// first returns the earliest time among the holders.
 func (r *lockRow) first(of func(*holderRow) int64) float64 {
 	at := math.Inf(1)
 	for i := range r.Holders {
@@ -105,7 +105,7 @@ func getLock(k *call, q *request) (any, error) {
 	return row, nil
 }
 
-// lockRow reads a lock or a semaphore; nil if it has no holder now. clients is by id.
+// lockRow reads a lock or a semaphore; it returns nil if that has no holder now. clients is by id.
 func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRow) (*lockRow, error) {
 	command := map[string]string{"lock": "LOCK.INFO", "semaphore": "SEM.INFO"}[kind]
 	v, err := k.do(q.ctx, command, key)

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 )
 
-// actions are the actions of the buttons of the pages, with a request of each as an example. A viewer may do an action if one of its
-// commands may run; a key in it stands for any key.
+// actions are the actions of the pages' buttons, each with example requests. A viewer may do an action if one
+// of its commands may run; a key in an example stands for any key.
 var actions = map[string][]string{
 	"expiry.rule": {"EXPIRY RULE SET r TO s"}, "expiry.persist": {"PERSIST k"}, "expiry.prolong": {"PEXPIRE k 1 GT"},
 	"keys.view": {"SCAN 0"}, "keys.del": {"UNLINK k"}, "keys.rename": {"RENAMENX k l"}, "keys.copy": {"COPY k l"}, "keys.ttl": {"PEXPIRE k 1"},
@@ -37,11 +37,11 @@ var actions = map[string][]string{
 // me is the response to GET api/me: the data that the pages need first.
 type me struct {
 	User      blob              `json:"user"`
-	Loginable bool              `json:"loginable"` // there is a login to end
-	Others    bool              `json:"others"`    // the server has other users, and takes their logins
+	Loginable bool              `json:"loginable"` // there is a login that the viewer can end
+	Others    bool              `json:"others"`    // the server has other users, and they can log in
 	Label     *label            `json:"label"`
 	ReadOnly  bool              `json:"readOnly"`
-	Writes    bool              `json:"writes"` // the user may do some action that changes something
+	Writes    bool              `json:"writes"` // the user may do at least one action that changes something
 	Values    bool              `json:"values"`
 	DB        int               `json:"db"`
 	Databases int               `json:"databases"`
@@ -49,10 +49,10 @@ type me struct {
 	Version   string            `json:"version"`
 	Follows   bool              `json:"follows"` // a replica that refuses writes
 	Loading   *progress         `json:"loading"`
-	Open      any               `json:"open"` // false, or why other machines reach the server without a password
+	Open      any               `json:"open"` // false, or the reason why other machines reach the server without a password
 	Now       float64           `json:"now"`  // ms
 	Can       map[string]bool   `json:"can"`
-	Need      map[string]string `json:"need"` // for the actions that the user may not do: the rule that would allow it
+	Need      map[string]string `json:"need"` // for each action that the user may not do: the rule that would allow it
 }
 
 type label struct {
@@ -60,7 +60,7 @@ type label struct {
 	Color string `json:"color"`
 }
 
-// progress is that of a load, from 0 to 1.
+// progress is the progress of a load, from 0 to 1.
 type progress struct {
 	Done float64 `json:"done"`
 }
@@ -91,7 +91,7 @@ func getMe(c *Console, q *request) (any, error) {
 	return m, nil
 }
 
-// changes reports whether one of some commands may change something.
+// changes reports whether one of the example commands may change something.
 func (c *Console) changes(examples []string) bool {
 	return slices.ContainsFunc(examples, func(x string) bool {
 		argv := requestOf(x)
@@ -100,7 +100,7 @@ func (c *Console) changes(examples []string) bool {
 	})
 }
 
-// requestOf is an example as a request.
+// requestOf returns an example as a request.
 func requestOf(example string) (argv [][]byte) {
 	for w := range strings.FieldsSeq(example) {
 		argv = append(argv, []byte(w))
@@ -108,7 +108,8 @@ func requestOf(example string) (argv [][]byte) {
 	return argv
 }
 
-// canRun reports whether a viewer may run one of some commands, on some key. need is the permission that the first needs.
+// canRun reports whether a viewer may run one of the commands on some key. need is the permission that the
+// first one needs.
 func (c *Console) canRun(v *viewer, examples []string) (ok bool, need string) {
 	for _, x := range examples {
 		argv := requestOf(x)
@@ -131,7 +132,7 @@ func (c *Console) canRun(v *viewer, examples []string) (ok bool, need string) {
 	return false, need
 }
 
-// loading returns the progress of a load, nil if the server has loaded.
+// loading returns the progress of a load, or nil if the server has loaded.
 func (c *Console) loading() *progress {
 	h := c.svc.Admin().Host
 	if !h.Loading() {

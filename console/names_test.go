@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// oddNames are keys that an address, a path or a text cannot hold as they are.
+// oddNames are keys that an address, a path or a text cannot hold unescaped.
 var oddNames = []string{"", "a\x00b", "\xff\xfe", "a/b", "..", "../../x", "%", "a%2fb", "a?b#c&k=d", "a b+c", "!17",
 	strings.Repeat("n", 13<<10), strings.Repeat("\xff", 64<<10), strings.Repeat("n", nameBytes), strings.Repeat("n", 500<<10)}
 
@@ -22,7 +22,8 @@ func (b *bench) post(path string, params map[string]string, x any) {
 	decode(b.t, body, x)
 }
 
-// Each endpoint that takes a name takes it in a body too, where a name of any bytes and of some 500 KiB has a place.
+// Each endpoint that takes a name also accepts it in a body, which can hold a name of any bytes and of some
+// 500 KiB.
 func TestANameOfAnyBytesAndLengthReachesItsKey(t *testing.T) {
 	b := newBench(t, Options{})
 	var key struct {
@@ -90,7 +91,8 @@ func TestANameOfAnyBytesAndLengthReachesItsKey(t *testing.T) {
 	}
 }
 
-// A POST that only asks is refused as one that writes: by its form, and where the route knows no names.
+// A POST that only reads is guarded as one that writes: by its form, and it is refused by a route without
+// names.
 func TestAQuestionInABodyIsGuardedAsAWrite(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "v")
@@ -99,7 +101,7 @@ func TestAQuestionInABodyIsGuardedAsAWrite(t *testing.T) {
 		want       int
 	}{
 		{"api/key", `{"k":"` + url("k") + `"}`, 200},
-		{"api/key?k=" + url("k"), `{}`, 400}, // the address has no parameters of a POST
+		{"api/key?k=" + url("k"), `{}`, 400}, // a POST does not read parameters from the address
 		{"api/key", `{"k":1}`, 400},
 		{"api/key", `["k"]`, 400},
 		{"api/key", ``, 400},
@@ -122,7 +124,8 @@ func TestAQuestionInABodyIsGuardedAsAWrite(t *testing.T) {
 	}
 }
 
-// A list has the names that a page can open, says that there are others, and does not take the beginning of a name for a name.
+// A list has the names that a page can open, says that there are others, and does not treat the beginning of
+// a name as a name.
 func TestAListLeavesLongNamesOutAndSaysSo(t *testing.T) {
 	b := newBench(t, Options{})
 	short, long := "lock:short", strings.Repeat("l", 200<<10)
@@ -135,12 +138,12 @@ func TestAListLeavesLongNamesOutAndSaysSo(t *testing.T) {
 		t.Error("the list says that there are more")
 	}
 	b.admin("LOCK.ACQUIRE", long, "ann", "60000")
-	b.admin("LOCK.ACQUIRE", long[:nameBytes+1], "bob", "60000") // what the console reads of the long one
+	b.admin("LOCK.ACQUIRE", long[:nameBytes+1], "bob", "60000") // the part of the long name that the console reads
 	b.get("api/locks", &list)
 	if len(list.Rows) != 1 || list.Rows[0].K.s != short || !list.More {
 		t.Errorf("%d rows, more: %v", len(list.Rows), list.More)
 	}
-	for i := range 20 { // together more than one reply of SCAN may have
+	for i := range 20 { // together more than one reply of SCAN may contain
 		b.admin("LOCK.ACQUIRE", fmt.Sprint(i)+strings.Repeat("m", 120<<10), "ann", "60000")
 	}
 	b.get("api/locks", &list)

@@ -7,8 +7,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// concern is a queue, a limiter, a lock, a stream or a rule that an operator should look at, or must act on. It tells what is so now,
-// whether a viewer watched as it began or not. What concerns the whole server is in a sample: see attend.
+// concern is a queue, a limiter, a lock, a stream or a rule that an operator should look at, or must act on.
+// It describes the current state, whether or not a viewer watched as it began. Concerns about the whole
+// server are in a sample: see attend.
 type concern struct {
 	Code  string `json:"code"`
 	Level string `json:"level"` // act or look
@@ -16,30 +17,30 @@ type concern struct {
 	K     blob   `json:"k"`
 	Group *blob  `json:"group,omitempty"`
 	N     int64  `json:"n"`
-	MS    int64  `json:"ms,omitempty"` // for how long
+	MS    int64  `json:"ms,omitempty"` // for that long
 	Why   string `json:"why,omitempty"`
 }
 
-// From these on something is a concern.
+// The limits from which a state is a concern.
 const (
-	unattendedMS = 10_000 // for as long jobs wait that are due, and no worker has one or asks for one
-	lockWaitMS   = 30_000 // for as long the first of a line waits
+	unattendedMS = 10_000 // ms for which jobs are due, and no worker has one or requests one
+	lockWaitMS   = 30_000 // ms for which the first in line waits
 	deniedRate   = 10     // denied requests a minute: limiters deny a few at all times
 	maxLag       = 100    // entries that a group has not read
 )
 
-// worstMost is the number of concerns of a kind that a page gets, the worst ones: of two thousand queues without a worker it is enough to
-// name three.
+// worstMost is the number of concerns of a kind that a page gets, the worst ones: for two thousand queues
+// without a worker it is enough to name three.
 const worstMost = 3
 
-// concerns are those of a viewer's request.
+// concerns collects the concerns for a viewer's request.
 type concerns struct {
 	k  *call
 	q  *request
 	db int
 
 	rows []concern
-	part bool // there are more queues, locks or streams than it has looked at
+	part bool // not all queues, locks and streams were examined
 }
 
 // getConcerns answers GET api/concerns?db: the concerns of all databases that have keys, those to act on first.
@@ -51,7 +52,7 @@ func getConcerns(k *call, q *request) (any, error) {
 			continue
 		}
 		if x.db = db; k.selectDB(db) != nil {
-			continue // the user may not select it
+			continue // the user may not select this database
 		}
 		for _, look := range []func() error{x.queues, x.limiters, x.locks, x.groups, x.rules} {
 			if err := look(); err != nil && err != errNotAllowed {
@@ -63,13 +64,14 @@ func getConcerns(k *call, q *request) (any, error) {
 	return struct {
 		Now    int64          `json:"now"`
 		Rows   []concern      `json:"rows"`
-		More   map[string]int `json:"more,omitempty"` // by code, how many others there are
-		Part   bool           `json:"part,omitempty"` // there are more queues, locks or streams than it has looked at
+		More   map[string]int `json:"more,omitempty"` // by code: the number of further concerns
+		Part   bool           `json:"part,omitempty"` // not all queues, locks and streams were examined
 		Denied []string       `json:"denied,omitempty"`
 	}{k.c.now(), rows, more, x.part, k.denied}, nil
 }
 
-// worst returns the worst concerns of each kind, those to act on first, and how many others of a kind there are.
+// worst returns the worst concerns of each kind, those to act on first, and the number of further ones of
+// each kind.
 func (x *concerns) worst() (rows []concern, more map[string]int) {
 	kind := map[string]int{} // in the order in which they were found
 	for _, r := range x.rows {
@@ -92,7 +94,8 @@ func (x *concerns) worst() (rows []concern, more map[string]int) {
 	return rows, more
 }
 
-// weight says which of two concerns of a kind is worse: what has lasted for longer, or is more.
+// weight returns the severity of a concern, to compare it with others of its kind: its duration, or its
+// number.
 func (c *concern) weight() int64 {
 	if c.MS > 0 {
 		return c.MS
@@ -100,7 +103,8 @@ func (c *concern) weight() int64 {
 	return c.N
 }
 
-// keysOf returns the keys of a type, and a function that reports whether the time for them is over. It notes if that leaves some out.
+// keysOf returns the keys of a type, and a function that reports whether the time for them is over. It
+// records whether keys were left out.
 func (x *concerns) keysOf(kind string) (keys []string, over func() bool, err error) {
 	keys, more, err := x.k.keysOf(x.q, kind, "")
 	x.part = x.part || more
@@ -119,7 +123,7 @@ func (x *concerns) add(c concern) {
 	x.rows = append(x.rows, c)
 }
 
-// queues adds the queues that have dead letters, that have no worker, and that cannot deliver to their stream.
+// queues adds the queues that have dead letters or no worker, and those that cannot deliver to their stream.
 func (x *concerns) queues() error {
 	keys, over, err := x.keysOf("delayqueue")
 	if err != nil {
@@ -155,7 +159,7 @@ func (x *concerns) queues() error {
 	return nil
 }
 
-// limiters adds those that deny many requests.
+// limiters adds the limiters that deny many requests.
 func (x *concerns) limiters() error {
 	top, err := x.k.top(x.q)
 	for _, r := range top {
@@ -166,7 +170,7 @@ func (x *concerns) limiters() error {
 	return err
 }
 
-// locks adds the locks and semaphores for which a request waits for long.
+// locks adds the locks and semaphores whose first request in line has waited for long.
 func (x *concerns) locks() error {
 	for _, kind := range []string{"lock", "semaphore"} {
 		keys, over, err := x.keysOf(kind)
@@ -186,7 +190,7 @@ func (x *concerns) locks() error {
 	return nil
 }
 
-// groups adds the consumer groups that have not read many entries of their streams.
+// groups adds the consumer groups with many unread entries.
 func (x *concerns) groups() error {
 	keys, over, err := x.keysOf("stream")
 	if err != nil {
@@ -198,7 +202,7 @@ func (x *concerns) groups() error {
 		}
 		v, err := x.k.do(x.q.ctx, "XINFO", "GROUPS", key)
 		if err != nil {
-			continue // it is no longer a stream
+			continue // the key is no longer a stream
 		}
 		for _, g := range v.Elems {
 			if lag := member(g, "lag"); lag.Kind == resp.KindInt && lag.Int >= maxLag {
@@ -210,7 +214,7 @@ func (x *concerns) groups() error {
 	return nil
 }
 
-// rules adds the expiry rules that cannot record what expires.
+// rules adds the expiry rules that cannot record expirations.
 func (x *concerns) rules() error {
 	rows, err := x.k.ruleRows(x.q)
 	for _, r := range rows {

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// concernsOf returns what GET api/concerns says, as lines.
+// concernsOf returns the concerns of GET api/concerns, as lines.
 func (b *bench) concernsOf() []string {
 	b.t.Helper()
 	var a struct{ Rows []concern }
@@ -27,7 +27,7 @@ func (b *bench) concernsOf() []string {
 	return out
 }
 
-// No viewer has a page open while it happens: Now still tells of it.
+// No viewer has a page open while it happens: Now still shows it.
 func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 	b := newBench(t, Options{})
 	if got := b.concernsOf(); len(got) != 0 {
@@ -84,7 +84,7 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 		t.Errorf("concerns are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
-	// What is put right goes.
+	// A concern that is resolved disappears.
 	cancel()
 	<-done
 	b.admin("DEL", "job", "{mail}:dead", "orphan", "ended", "orders", "api:ann", "api:bob")
@@ -97,7 +97,7 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 	}
 }
 
-// A limiter that always denies has the same rate after any time, though the server halves its counts.
+// A limiter that always denies has the same rate at any time, although the server halves its counts.
 func TestALookThatLeavesSomethingOutSaysSo(t *testing.T) {
 	b := newBench(t, Options{})
 	part := func() bool {
@@ -140,7 +140,7 @@ func TestConcernsAreThoseOfTheKeysThatTheUserMayRead(t *testing.T) {
 	}
 }
 
-// A stream is found wherever it stands among the keys, at once.
+// A stream is found at once, wherever it stands among the keys.
 func TestStreamsAreFoundAmongManyKeys(t *testing.T) {
 	b := newBench(t, Options{})
 	for i := range 60_000 {
@@ -165,7 +165,7 @@ func TestStreamsAreFoundAmongManyKeys(t *testing.T) {
 	}
 }
 
-// Of many concerns of a kind a page gets the worst.
+// Of many concerns of a kind a page gets the worst ones.
 func TestTheWorstConcernsOfAKindAreTold(t *testing.T) {
 	b := newBench(t, Options{})
 	for i := range 300 {

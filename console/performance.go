@@ -48,7 +48,7 @@ func getPerformance(k *call, _ *request) (any, error) {
 			continue
 		}
 		row := commandStat{Name: strings.ToUpper(strings.ReplaceAll(name, "|", " ")), Calls: t.Calls, Usec: t.Micros, Rejected: t.Rejected, Failed: t.Failed}
-		if n := t.Timed(); n > 0 && out.Timing { // old counts would look like present ones
+		if n := t.Timed(); n > 0 && out.Timing { // counts from before the timing was switched off would look current
 			p50, p99, p999 := t.Percentile(50, n), t.Percentile(99, n), t.Percentile(99.9, n)
 			row.P50, row.P99, row.P999 = &p50, &p99, &p999
 		}
@@ -120,7 +120,7 @@ type functionRow struct {
 	Description *blob    `json:"description"`
 }
 
-// scriptRows is the number of cached scripts that a page gets, and headBytes that of bytes of each.
+// scriptRows is the number of cached scripts that a page gets, and headBytes the number of bytes of each.
 const (
 	scriptRows = 200
 	headBytes  = 200
@@ -184,7 +184,7 @@ func getScripts(k *call, q *request) (any, error) {
 	return out, nil
 }
 
-// slowRow is a slow call. Arguments are hidden as values are.
+// slowRow is a slow call. Its arguments are hidden if values are.
 type slowRow struct {
 	ID   int64  `json:"id"`
 	At   int64  `json:"at"` // ms since 1970

@@ -8,7 +8,7 @@ const (
 	// hotWatch is the time for which a request keeps the sampling of commands on: the screen reads every
 	// two seconds.
 	hotWatch = 15 * time.Second
-	// hotSamples is the number of sampled calls below which a share says nothing.
+	// hotSamples is the number of sampled calls below which shares mean nothing.
 	hotSamples = 10
 )
 
@@ -27,7 +27,7 @@ func getHot(k *call, _ *request) (any, error) {
 		Rows    []hotRow `json:"rows"`
 		Waiting bool     `json:"waiting"` // the first window has not ended
 		Window  int64    `json:"window"`  // ms
-		Percent int64    `json:"percent"` // of the commands that are sampled
+		Percent int64    `json:"percent"` // the sampled share of the commands
 		Few     bool     `json:"few"`     // the window has too few samples for shares
 		Denied  []string `json:"denied,omitempty"`
 	}{Rows: []hotRow{}}

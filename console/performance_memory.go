@@ -20,11 +20,11 @@ func postWalk(c *Console, q *request) (any, error) {
 	}
 	switch {
 	case in.Kind != "prefixes":
-		return nil, badRequest("the kind of a walk is %q, and must be prefixes", in.Kind)
+		return nil, badRequest("the kind of a walk is %q; it must be prefixes", in.Kind)
 	case len(in.Sep) < 1 || len(in.Sep) > 8:
-		return nil, badRequest("the separator is %q, and must have 1 to 8 bytes", in.Sep)
+		return nil, badRequest("the separator is %q; it must have 1 to 8 bytes", in.Sep)
 	case in.Depth < 1 || in.Depth > 8:
-		return nil, badRequest("the depth is %d, and must be from 1 to 8", in.Depth)
+		return nil, badRequest("the depth is %d; it must be from 1 to 8", in.Depth)
 	}
 	k, err := c.as(q.v, int(in.DB))
 	if err != nil {
@@ -62,8 +62,8 @@ func postWalk(c *Console, q *request) (any, error) {
 	return map[string]string{"id": w.id}, nil
 }
 
-// walkOf returns the walk of a request's parameter id, or without it the latest one. A viewer sees its own walks alone, because
-// they show names.
+// walkOf returns the walk of a request's parameter id, or without it the last walk. A viewer can see only its
+// own walks, because they show names.
 func (c *Console) walkOf(q *request) (*walk, error) {
 	if w := c.latestWalk(q.v); w != nil && (q.text("id") == "" || q.text("id") == w.id) {
 		return w, nil
@@ -71,7 +71,7 @@ func (c *Console) walkOf(q *request) (*walk, error) {
 	return nil, errGone("the walk does not exist, or another one has begun since")
 }
 
-// latestWalk returns the latest walk if it is the viewer's, else nil.
+// latestWalk returns the last walk if it is the viewer's, otherwise nil.
 func (c *Console) latestWalk(v *viewer) *walk {
 	c.walks.mu.Lock()
 	defer c.walks.mu.Unlock()
@@ -98,7 +98,7 @@ func getWalk(c *Console, q *request) (any, error) {
 		Keys  int64      `json:"keys"`
 		Bytes int64      `json:"bytes"`
 		Rows  []walkRow  `json:"rows"`
-		Rest  *walkCount `json:"rest"` // of the prefixes that are not among the rows
+		Rest  *walkCount `json:"rest"` // of the prefixes without a row
 		Big   []bigRow   `json:"big"`
 	}{w.state(c.now()), w.DB, w.Sep, w.Depth, w.Match, w.all.Keys, w.all.Bytes, []walkRow{}, nil, append([]bigRow{}, w.big...)}
 	rows := make([]*walkRow, 0, len(w.rows))
@@ -137,9 +137,9 @@ func deleteWalk(c *Console, q *request) (any, error) {
 	return nil, nil
 }
 
-// run walks over the keys, in slices with rests. Before each slice a command of the user goes the way of all commands: it
-// waits for a script that is running, and fails where the server or the user's rules refuse it. The slice itself
-// reads the keys without commands, and waits for no lock.
+// run walks over the keys, in slices with pauses. Before each slice it runs a command as the user, like any
+// other command: that one waits for a running script, and fails if the server or the user's rules refuse it.
+// The slice itself reads the keys without commands, and waits for no lock.
 func (w *walk) run(ctx context.Context, k *call) error {
 	rest := time.NewTimer(walkRest * walkSlice)
 	defer rest.Stop()
@@ -155,7 +155,7 @@ func (w *walk) run(ctx context.Context, k *call) error {
 				return nil
 			}
 			took = time.Duration(k.c.clock.Micros()-began) * time.Microsecond
-		case errors.As(err, &refused) && refused.Code() == "BUSY": // a script runs for long
+		case errors.As(err, &refused) && refused.Code() == "BUSY": // a long-running script
 		default:
 			return err
 		}
@@ -171,7 +171,7 @@ func (w *walk) run(ctx context.Context, k *call) error {
 	}
 }
 
-// slice walks for walkSlice, and returns where to go on; over means at the end.
+// slice walks for walkSlice, and returns the next cursor; over means that the walk is complete.
 func (w *walk) slice(ctx context.Context, k *call, cursor uint64) (next uint64, over bool) {
 	clock, db := k.c.clock, k.c.svc.DB
 	v := newVisit(w, k)

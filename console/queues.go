@@ -15,24 +15,24 @@ type queueRow struct {
 	Delayed int64  `json:"delayed"`
 	Ready   int64  `json:"ready"`
 	Leased  int64  `json:"leased"`
-	Dead    int64  `json:"dead"`    // that became dead letters since the queue was made
-	Letters *int64 `json:"letters"` // that are dead letters now; null: the queue keeps none, or the user may not see them
+	Dead    int64  `json:"dead"`    // the number of dead letters since the queue was made
+	Letters *int64 `json:"letters"` // the number of dead letters now; null: the queue keeps none, or the user may not see them
 	Dropped int64  `json:"dropped"`
 	Next    *int64 `json:"next"` // ms since 1970 at which the next delayed job is due
-	Late    int64  `json:"late"` // of the job that is ready for longest
+	Late    int64  `json:"late"` // of the longest-ready job
 	Waiting int    `json:"waiting"`
 	MaxLen  int64  `json:"maxLen"`
-	Most    int64  `json:"most"`   // deliveries of a job; 0: no limit
+	Most    int64  `json:"most"`   // the limit of deliveries of a job; 0: none
 	To      *blob  `json:"to"`     // the queue of dead letters
-	Stream  *blob  `json:"stream"` // to which the queue delivers; null: to workers
+	Stream  *blob  `json:"stream"` // the stream that the queue delivers to; null: workers
 
 	Paused    bool   `json:"paused"`
 	Until     *int64 `json:"until"` // the last ms of the pause, null: it has no end
 	Schedules int64  `json:"schedules"`
-	Wrong     string `json:"wrong,omitempty"` // why the queue cannot deliver to Stream
+	Wrong     string `json:"wrong,omitempty"` // the reason why the queue cannot deliver to Stream
 
-	Unattended bool `json:"unattended"` // jobs wait, and no worker has one or asks for one
-	letterBox  bool // it has the dead letters of another queue of the list: they wait for no worker
+	Unattended bool `json:"unattended"` // jobs wait, and no worker has one or requests one
+	letterBox  bool // it holds the dead letters of another queue in the list, which wait for no worker
 }
 
 // queueColumns are the columns by which queues are sorted.
@@ -86,7 +86,7 @@ func (k *call) queues(q *request, match, sort string, now int64) (any, error) {
 	return out, nil
 }
 
-// markLetterBoxes finds the queues of dead letters among others: no worker has to take their jobs.
+// markLetterBoxes marks the queues of dead letters among the others: no worker has to take their jobs.
 func markLetterBoxes(rows []queueRow) {
 	boxes := map[string]bool{}
 	for i := range rows {
@@ -101,7 +101,8 @@ func markLetterBoxes(rows []queueRow) {
 	}
 }
 
-// allLetters is letters for the queues of a list, which has most queues of dead letters as well.
+// allLetters counts the dead letters of all queues in a list. Most queues of dead letters are in the list
+// themselves.
 func (k *call) allLetters(q *request, rows []queueRow) {
 	jobs := make(map[string]int64, len(rows))
 	for i := range rows {
@@ -133,7 +134,7 @@ func (k *call) letters(q *request, row *queueRow) {
 	}
 }
 
-// queueRow reads a queue; nil if there is none.
+// queueRow reads a queue; it returns nil if there is none.
 func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 	v, err := k.do(q.ctx, "DQ.INFO", key)
 	if err != nil || v.IsNull() {
@@ -203,8 +204,8 @@ func (k *call) schedulesOf(q *request, key string) ([]scheduleRow, error) {
 	return rows, nil
 }
 
-// sharers returns the other queues whose dead letters go to the same queue as those of row. Only queues with the hash tag can. sure is
-// false if there was no time to look at all.
+// sharers returns the other queues whose dead letters go to the same queue as those of row. Only queues with
+// the same hash tag can. sure is false if there was no time to examine all queues.
 func (k *call) sharers(q *request, row *queueRow) (others []blob, sure bool, err error) {
 	others = []blob{}
 	if row == nil || row.To == nil {
@@ -231,7 +232,7 @@ func (k *call) sharers(q *request, row *queueRow) (others []blob, sure bool, err
 	}
 }
 
-// tagOf returns the part of a key that chooses its hash slot.
+// tagOf returns the part of a key that determines its hash slot.
 func tagOf(key string) string {
 	_, rest, found := strings.Cut(key, "{")
 	if tag, _, closed := strings.Cut(rest, "}"); found && closed && tag != "" {
@@ -250,11 +251,11 @@ type queueAnswer struct {
 
 	Schedules []scheduleRow `json:"schedules"`
 	Sharing   []blob        `json:"sharing,omitempty"`
-	Unsure    bool          `json:"unsure,omitempty"` // there may be others that share
+	Unsure    bool          `json:"unsure,omitempty"` // there may be further sharers
 }
 
-// jobRange is the part of a queue that a request shows: at most limit jobs in a state, behind the job from, or the job id alone.
-// An id may be empty; nil: the request names no job.
+// jobRange is the part of a queue that a request shows: at most limit jobs in a state, behind the job from;
+// or only the job id. An id may be empty; nil means that the request names no job.
 type jobRange struct {
 	state    string
 	from, id *string
@@ -281,9 +282,10 @@ func (q *request) jobRange() (p jobRange, err error) {
 	return p, nil
 }
 
-// getQueue answers GET api/queue?db&k&state&from&limit&sharing: one queue, with a page of its jobs and, for state all, its
-// schedules. from is the id of the job behind which the page begins, as k. With id instead of state the page has that job alone, in
-// whatever state it is. With sharing the answer names the other queues that have the same queue of dead letters.
+// getQueue answers GET api/queue?db&k&state&from&limit&sharing: one queue, with a page of its jobs and, for
+// state all, its schedules. from is the id of the job behind which the page begins, encoded as k is. With id
+// instead of state, the page has only that job, in any state. With sharing, the answer names the other queues
+// that have the same queue of dead letters.
 func getQueue(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
@@ -326,7 +328,8 @@ func getQueue(k *call, q *request) (any, error) {
 	return out, nil
 }
 
-// jobs returns a page of jobs, and whether there are more. It returns none if the job from has gone: the screen begins at the first again.
+// jobs returns a page of jobs, and whether there are more. It returns none if the job from no longer exists:
+// the screen then starts at the first page.
 func (k *call) jobs(q *request, key string, p jobRange) (rows []jobRow, more bool, err error) {
 	args := []any{"DQ.PEEK", key, "STATE", p.state, "COUNT", p.limit + 1}
 	if p.from != nil {
@@ -355,7 +358,7 @@ func (k *call) jobs(q *request, key string, p jobRange) (rows []jobRow, more boo
 	return rows, false, nil
 }
 
-// job returns the job with an id, and none if the queue has no such job.
+// job returns the job with an id, or none if the queue has no such job.
 func (k *call) job(q *request, key, id string) ([]jobRow, error) {
 	v, err := k.do(q.ctx, "DQ.GET", key, id)
 	if err != nil || v.IsNull() {

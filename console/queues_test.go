@@ -27,7 +27,7 @@ func TestQueuesThatShareTheirDeadLettersAreNamed(t *testing.T) {
 	}
 }
 
-// A page that ends with the job whose id is empty has a page behind it.
+// A page that ends with the job whose id is empty has a next page.
 func TestTheJobsGoOnBehindAnEmptyID(t *testing.T) {
 	b := newBench(t, Options{})
 	for _, id := range []string{"a", "", "b"} {
@@ -49,7 +49,8 @@ func TestTheJobsGoOnBehindAnEmptyID(t *testing.T) {
 	}
 }
 
-// A queue whose jobs no worker takes stands first, and one of dead letters, whose jobs wait for no worker, does not.
+// A queue whose jobs no worker takes comes first; a queue of dead letters, whose jobs wait for no worker,
+// does not.
 func TestAQueueWithoutAWorkerComesFirst(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("DQ.CONFIG", "busy", "DEADLETTER", "{busy}:dead")

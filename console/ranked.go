@@ -10,28 +10,31 @@ import (
 )
 
 const (
-	// scanCount is the number of entries that one SCAN of a page looks at.
+	// scanCount is the number of entries that one SCAN of a page examines.
 	scanCount = 500
-	// pageTime is the longest time that a page takes while no key passes its filters.
+	// pageTime is the longest time that a page takes if no key passes its filters.
 	pageTime = 50 * time.Millisecond
-	// pageNames is about the number of bytes of the names of a page.
+	// pageNames is the approximate number of bytes of the names of a page.
 	pageNames = 1 << 20
 )
 
 const (
 	// maxRows is the limit of rows of a screen's list: a list is made each second while its screen is open.
 	maxRows = 200
-	// maxRowKeys is the limit of keys among which a list finds its rows, and rowsTime that of the time for that: see ranked.
+	// maxRowKeys is the greatest number of keys among which a list finds its rows, and rowsTime the longest time
+	// for that: see ranked.
 	maxRowKeys = 10_000
 	rowsTime   = 100 * time.Millisecond
 )
 
-// readers are the commands of which a user must be allowed one for a key. A list leaves out the names of other keys.
+// readers are commands that read a key. A list leaves out a key's name unless the user may run one of them on
+// the key.
 var readers = []string{"PTTL", "TYPE", "GET", "HGETALL"}
 
-// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type, in the order of their names. more reports
-// that there are others: there is a limit of maxRowKeys keys and about pageNames bytes, and keys with names that the console has not read
-// whole are left out. A match without a character of patterns is a part of the name.
+// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type, in the order
+// of their names. more reports that there are others: the limits are maxRowKeys keys and about pageNames
+// bytes, and keys whose names the console has not read in full are left out. A match without a pattern
+// character is a part of the name.
 func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
 	cursor, readable, room := "0", k.v.id.Reads(readers...), pageNames
 	args := []any{"SCAN", "", "COUNT", scanCount, "TYPE", kind}
@@ -67,7 +70,8 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 	return keys[:min(len(keys), maxRowKeys)], more || cursor != "0" || len(keys) > maxRowKeys, nil
 }
 
-// patternOf returns a pattern that finds a text within names. A text with a character of patterns is one itself.
+// patternOf returns a pattern that finds a text within names. A text with a pattern character is itself the
+// pattern.
 func patternOf(find string) string {
 	if strings.ContainsAny(find, `*?[\`) {
 		return find
@@ -93,12 +97,12 @@ func (k *call) count(q *request, key, kind string) *int64 {
 	return &v.Int
 }
 
-// ranked is the rows of a list: of all keys of a type, those that come first by a column.
+// ranked has the rows of a list: of all keys of a type, the first ones by a column.
 type ranked[T any] struct {
 	Rows   []T  `json:"rows"`
 	More   bool `json:"more"`   // there are others
-	Looked int  `json:"looked"` // the number of keys among which it was found
-	All    bool `json:"all"`    // which are all
+	Looked int  `json:"looked"` // the number of keys that were examined
+	All    bool `json:"all"`    // they are all keys of the type
 }
 
 // rowsTimeOver returns a function that reports whether rowsTime has passed since now.
@@ -112,7 +116,8 @@ func rank[T any](more bool) *ranked[T] {
 	return &ranked[T]{Rows: []T{}, More: more, All: !more}
 }
 
-// add adds the rows of keys: row returns nil for a key that is gone. The time for that is bounded, and so what the others wait.
+// add adds the rows of keys: row returns nil for a key that no longer exists. Its time is bounded, so that
+// others do not wait long.
 func (x *ranked[T]) add(k *call, keys []string, row func(key string) *T) {
 	over := k.rowsTimeOver()
 	for _, key := range keys {
@@ -127,8 +132,8 @@ func (x *ranked[T]) add(k *call, keys []string, row func(key string) *T) {
 	}
 }
 
-// first sorts the rows by a column of by, "-name" from the largest down, and leaves those that a page gets. Rows that are equal there, and
-// all rows for another sort, stand in the order of their names.
+// first sorts the rows by a column of by, "-name" for descending order, and keeps the rows that a page gets.
+// Rows with equal values, and all rows for an unknown sort, are in the order of their names.
 func (x *ranked[T]) first(sort string, by map[string]func(*T) float64) {
 	name, down := strings.CutPrefix(sort, "-")
 	if value := by[name]; value != nil {

@@ -23,7 +23,7 @@ type request struct {
 	r   *http.Request
 	ctx context.Context        // ends with the request, and with the console
 	end context.CancelFunc     // ends ctx
-	v   *viewer                // nil in an open route of a viewer without a login
+	v   *viewer                // nil if the route is open and the viewer has no login
 	cut atomic.Pointer[cutter] // of a stream
 
 	sent    []byte              // the body
@@ -31,7 +31,7 @@ type request struct {
 	release func()              // releases the share; nil: there is none
 }
 
-// from does the work of as for the viewer of a request, whose address the audit shows.
+// from returns a call as Console.as does, for the viewer of a request, whose address the audit shows.
 func (c *Console) from(q *request, db int) (*call, error) {
 	k, err := c.as(q.v, db)
 	if err == nil {
@@ -47,7 +47,7 @@ func (q *request) share(c *Console) error {
 	return err
 }
 
-// shareAgain lets a request that waits have the share of this one, and acquires another.
+// shareAgain lets a waiting request have the share of this one, and acquires another share.
 func (q *request) shareAgain(c *Console) error {
 	if q.release == nil || !c.shares.awaited() {
 		return nil
@@ -75,12 +75,12 @@ func (q *request) number(name string, def, low, high int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < low || n > high {
-		return 0, badRequest("the parameter %s is %q, and must be a whole number from %d to %d", name, s, low, high)
+		return 0, badRequest("the parameter %s is %q; it must be a whole number from %d to %d", name, s, low, high)
 	}
 	return n, nil
 }
 
-// word returns a parameter that is one of some words, the first of them if it is missing.
+// word returns a parameter that must be one of some words; the first of them if it is missing.
 func (q *request) word(name string, words ...string) (string, error) {
 	s := q.text(name)
 	if s == "" {
@@ -91,15 +91,15 @@ func (q *request) word(name string, words ...string) (string, error) {
 			return s, nil
 		}
 	}
-	return "", badRequest("the parameter %s is %q, and must be one of %s", name, s, strings.Join(words, ", "))
+	return "", badRequest("the parameter %s is %q; it must be one of %s", name, s, strings.Join(words, ", "))
 }
 
-// key returns a parameter that has bytes in base64url without padding, as k=.
+// key returns a parameter that has bytes in base64url without padding, such as k.
 func (q *request) key(name string) (string, error) {
 	s := q.text(name)
 	key, err := decodeKey(s)
 	if err != nil || !q.has(name) {
-		return "", badRequest("the parameter %s is %.80q, and must be bytes in base64url without padding", name, s)
+		return "", badRequest("the parameter %s is %.80q; it must be bytes in base64url without padding", name, s)
 	}
 	return key, nil
 }
@@ -107,15 +107,15 @@ func (q *request) key(name string) (string, error) {
 // bodyTime is the time that a client has to send a body.
 const bodyTime = 10 * time.Second
 
-// bodyTimer ends the read of a body that does not come.
+// bodyTimer ends the reading of a body that does not arrive.
 type bodyTimer struct {
 	conn *http.ResponseController
 	*time.Timer
 }
 
-func (b *bodyTimer) cut() { _ = b.conn.SetReadDeadline(pastDeadline) } // not every ResponseWriter can
+func (b *bodyTimer) cut() { _ = b.conn.SetReadDeadline(pastDeadline) } // not every ResponseWriter supports this
 
-// awaitBody begins the time that a client has to send the body of a request. The caller calls came when it is there.
+// awaitBody starts the time limit for the body of a request. The caller calls came when the body has arrived.
 func (q *request) awaitBody() (came func()) {
 	b := &bodyTimer{conn: http.NewResponseController(q.w)}
 	b.Timer = time.AfterFunc(bodyTime, b.cut)
@@ -143,7 +143,7 @@ func (q *request) read() (err error) {
 	case errors.As(err, &long):
 		return &failure{status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", long.Limit)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &failure{status: http.StatusRequestTimeout, Text: "the body has not come within " + bodyTime.String()}
+		return &failure{status: http.StatusRequestTimeout, Text: "the body has not arrived within " + bodyTime.String()}
 	case err != nil:
 		return badRequest("the body cannot be read: %v", err)
 	}
@@ -169,8 +169,8 @@ func (q *request) body(x any) error {
 	in.DisallowUnknownFields()
 	if err := in.Decode(x); err != nil {
 		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) { // its text shows types of Go
-			return badRequest("the body has the JSON value %s at %q, and must have a value of another type there", wrong.Value, wrong.Field)
+		if errors.As(err, &wrong) { // its text shows Go types
+			return badRequest("the body has the JSON value %s at %q; the value must have another type", wrong.Value, wrong.Field)
 		}
 		return badRequest("the body must be JSON: %v", err)
 	}
@@ -180,17 +180,17 @@ func (q *request) body(x any) error {
 	return nil
 }
 
-// pastDeadline is a deadline that has passed: it ends the reads and the writes of a connection.
+// pastDeadline is a deadline in the past: it ends the reads and the writes of a connection.
 var pastDeadline = time.Unix(1, 0)
 
-// byeTime is the time in which the last event of a stream must be written when the console closes.
+// byeTime is the time limit for the last event of a stream when the console closes.
 const byeTime = 200 * time.Millisecond
 
 // cutter ends the writes of a connection, unless its handler has returned.
 type cutter struct {
 	conn *http.ResponseController
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	over  bool
 	timer *time.Timer
 }
@@ -200,7 +200,7 @@ func (x *cutter) now() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.over {
-		_ = x.conn.SetWriteDeadline(pastDeadline) // not every ResponseWriter can
+		_ = x.conn.SetWriteDeadline(pastDeadline) // not every ResponseWriter supports this
 	}
 }
 
@@ -213,7 +213,7 @@ func (x *cutter) soon() {
 	}
 }
 
-// end is called before the handler returns.
+// end must be called before the handler returns.
 func (x *cutter) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

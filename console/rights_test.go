@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// none is a console of a user who may run nothing.
+// none is a console for a user who may run nothing.
 func none(t *testing.T) *bench {
 	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "none", true }})
 	b.admin("ACL", "SETUSER", "none", "on", "nopass", "-@all")

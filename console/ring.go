@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// columns are what a series keeps of a sample. NaN stands for no value.
+// columns are the columns of a series, computed from a sample. NaN means no value.
 var columns = [...]struct {
 	name string
 	of   func(s *sample) float64
@@ -45,7 +45,7 @@ func orNaN(x *float64) float64 {
 	return *x
 }
 
-// point is a sample in a series: the columns, and what has expired by level.
+// point is a sample in a series: the columns, and the expirations by level.
 type point struct {
 	at      int64 // ms since 1970
 	value   [len(columns)]float32
@@ -65,7 +65,7 @@ func pointOf(s *sample) point {
 
 // ring is a series of points. Its zero value has space for none.
 type ring struct {
-	points []point // oldest first from next on, once it is full
+	points []point // once it is full, the oldest is at next
 	next   int
 }
 
@@ -90,7 +90,7 @@ func (r *ring) since(ms int64) (out []point) {
 	return out
 }
 
-// last returns the time of the latest point, 0 if there is none.
+// last returns the time of the last point, 0 if there is none.
 func (r *ring) last() int64 {
 	if len(r.points) == 0 {
 		return 0
@@ -98,8 +98,9 @@ func (r *ring) last() int64 {
 	return r.points[(r.next+len(r.points)-1)%len(r.points)].at
 }
 
-// seriesJSON returns points by column: {"now":1,"step":1000,"at":[..],"ops":[..],"expired":{"key":[..]}}. Columns are shorter
-// than objects by the names of the fields, and six digits are enough for a chart.
+// seriesJSON returns points by column: {"now":1,"step":1000,"at":[..],"ops":[..],"expired":{"key":[..]}}.
+// Columns are shorter than objects, because they do not repeat the names, and six digits are enough for a
+// chart.
 func seriesJSON(now int64, points []point, step time.Duration) json.RawMessage {
 	b := make([]byte, 0, 64+len(points)*(len(columns)+len(levels)+2)*5)
 	b = strconv.AppendInt(append(b, `{"now":`...), now, 10)

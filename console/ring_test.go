@@ -74,7 +74,7 @@ func TestSamplesHaveTheRatesOfLimitersAndQueues(t *testing.T) {
 	}
 }
 
-// The list of keys shows a TTL of a lock and of a semaphore: that of the last lease.
+// The list of keys shows a TTL for a lock and for a semaphore: that of the last lease.
 func TestSamplesCountLocksAmongTheKeysWithATTL(t *testing.T) {
 	b := newBench(t, Options{})
 	b.hub.tick()
@@ -122,7 +122,7 @@ func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 	if ops := *long.Ops[65]; len(long.At) != 67 || ops != 1 { // the mean of ten seconds
 		t.Errorf("%d points, %v ops/s", len(long.At), ops)
 	}
-	for range 91 { // after a quarter of an hour without a viewer the seconds go
+	for range 91 { // a quarter of an hour after the last viewer, the series by the second is dropped
 		b.clock.Advance(longStep)
 		b.hub.tick()
 	}
@@ -151,7 +151,7 @@ func TestTheSamplesTakeLessThanHalfAMegabyte(t *testing.T) {
 	}
 }
 
-// BenchmarkASample is what a server pays for each sample: one in ten seconds without a viewer.
+// BenchmarkASample measures the cost of a sample: without a viewer there is one every ten seconds.
 func BenchmarkASample(b *testing.B) {
 	over, err := embed.Open(b.Context(), "mem://")
 	if err != nil {
@@ -176,7 +176,8 @@ func BenchmarkASample(b *testing.B) {
 	}
 }
 
-// The goroutine of New takes samples by itself, and ends with Close: synctest reports one that is left.
+// The goroutine that New starts takes samples, and ends with Close: synctest reports a goroutine that is
+// left.
 func TestSamplesAreTakenUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over, err := embed.Open(t.Context(), "mem://")
@@ -201,7 +202,7 @@ func TestSamplesAreTakenUntilClose(t *testing.T) {
 		c.hub.join(f)
 		synctest.Wait()
 		c.hub.leave(f)
-		c.hub.join(f) // right behind a sample: it waits for the next second
+		c.hub.join(f) // just after a sample: the stream waits for the next second
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		if long, short := count(); long != 7 || short < 10 || short > 11 || len(f.beats) != short {

@@ -13,8 +13,8 @@ import (
 )
 
 // The console keeps two series of samples, as float32: about 92 KiB for the last quarter of an hour, while a
-// stream is open, and 37 KiB for the last hour. A sample takes 0.6 ms with 200,000 keys (go test ./console -bench ASample): one in ten
-// seconds is less than a ten-thousandth of a core.
+// stream is open, and 37 KiB for the last hour. A sample takes 0.6 ms with 200,000 keys (go test ./console
+// -bench ASample): one every ten seconds is less than a ten-thousandth of a core.
 const (
 	shortStep = time.Second
 	shortKept = 900
@@ -22,11 +22,11 @@ const (
 	longKept  = 360
 )
 
-// sample is the state of the server at one instant. Rates are per second since the sample before.
+// sample is the state of the server at one instant. Rates are per second since the previous sample.
 type sample struct {
 	At      int64    `json:"at"` // ms since 1970
 	Keys    float64  `json:"keys"`
-	KeysTTL float64  `json:"keysTTL"` // keys for which PTTL tells a time: those with a deadline, locks and semaphores
+	KeysTTL float64  `json:"keysTTL"` // keys for which PTTL returns a time: those with a deadline, locks and semaphores
 	Ops     float64  `json:"ops"`
 	P50     *float64 `json:"p50"` // us; null: no command has run
 	P99     *float64 `json:"p99"`
@@ -51,8 +51,8 @@ type sample struct {
 	Added    float64            `json:"jobsAdded"` // to delay queues
 	Taken    float64            `json:"jobsDelivered"`
 	Acked    float64            `json:"jobsAcked"`
-	Due      []int64            `json:"due"`     // of 60 seconds
-	DueFrom  int64              `json:"dueFrom"` // ms since 1970: the full second that is under way, with which they begin
+	Due      []int64            `json:"due"`     // for each of 60 seconds
+	DueFrom  int64              `json:"dueFrom"` // ms since 1970: the current full second, with which Due begins
 	Role     string             `json:"role"`
 	Replicas float64            `json:"replicas"`
 	Link     string             `json:"link"`    // of a replica: up or down
@@ -71,8 +71,8 @@ type attention struct {
 	Screen string `json:"screen"`
 }
 
-// reading is what a meter has read at an instant. The names of counters are those of /metrics, with the value of
-// their label behind them if there is one.
+// reading has the values of a meter at an instant. Counters have the names of /metrics, followed by the value
+// of their label if there is one.
 type reading struct {
 	at     int64              // us
 	value  map[string]float64 // of wanted
@@ -89,7 +89,7 @@ const limitsAllowed, limitsDenied = "ebb_limiter_decisions_total allowed", "ebb_
 // The jobs of all delay queues.
 const jobsAdded, jobsTaken, jobsAcked = "ebb_queue_jobs_total added", "ebb_queue_jobs_total delivered", "ebb_queue_jobs_total acked"
 
-// wanted are the metrics that samples are made of. A reading leaves out the others.
+// wanted are the metrics that samples need. A reading leaves out the others.
 var wanted = func() map[string]bool {
 	all := map[string]bool{}
 	for _, name := range []string{"redis_db_keys", "redis_db_keys_expiring", "redis_commands_processed_total", "redis_memory_used_bytes", "redis_config_maxmemory",
@@ -141,17 +141,17 @@ func readMeter(m *admin.Meter, now int64) *reading {
 	return r
 }
 
-// readGroup reads what a member knows of its group.
+// readGroup reads the metrics of a member of a group.
 func (r *reading) readGroup(h admin.Host) {
 	h.InfoGroup(func(name string, value any) {
-		if name == "group_writable" { // of a master alone
+		if name == "group_writable" { // only a master has it
 			writable, _ := value.(bool)
 			r.barred = !writable
 		}
 	})
 }
 
-// databaseOf returns the number of the database that the labels of a metric name: db, db7.
+// databaseOf returns the number of the database in the labels of a metric: db, db7.
 func databaseOf(labels []string) (int, bool) {
 	if len(labels) < 2 || labels[0] != "db" {
 		return 0, false
@@ -160,7 +160,7 @@ func databaseOf(labels []string) (int, bool) {
 	return n, err == nil
 }
 
-// addBuckets adds a distribution to another one with the same bounds.
+// addBuckets adds a distribution to another with the same bounds.
 func addBuckets(to map[float64]uint64, x admin.Metric) {
 	for bound, n := range x.Buckets {
 		to[bound] += n
@@ -168,8 +168,8 @@ func addBuckets(to map[float64]uint64, x admin.Metric) {
 	to[math.Inf(1)] += x.Count
 }
 
-// quantile returns the value below which a share of the distribution lies, that has been added since before,
-// and false if nothing has. It interpolates within a bucket.
+// quantile returns the value below which a share of the distribution lies, counting only what was added since
+// before. It returns false if nothing was added. It interpolates within a bucket.
 func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
 	bounds := slices.Sorted(maps.Keys(now))
 	if len(bounds) == 0 {
@@ -200,7 +200,7 @@ func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
 // levels are the labels of ebb_expired_total.
 var levels = [...]string{"key", "field", "member", "element", "lease"}
 
-// sampleOf returns the sample of a reading. before is an earlier one.
+// sampleOf returns the sample for a reading. before is an earlier reading.
 func sampleOf(db *engine.DB, now, before *reading) *sample {
 	span := math.Max(float64(now.at-before.at)/1e6, 1e-3)
 	v := func(name string) float64 { return now.value[name] }
@@ -234,7 +234,7 @@ func sampleOf(db *engine.DB, now, before *reading) *sample {
 	}
 	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
-	if survey := db.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run for ever
+	if survey := db.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run without end
 		s.DueFrom = survey.At
 		s.KeysTTL += float64(survey.Leased)
 		for i, n := range survey.Keys.Seconds {
@@ -244,11 +244,11 @@ func sampleOf(db *engine.DB, now, before *reading) *sample {
 	return s
 }
 
-// events are the counters whose growth in the last minute needs a look.
+// events are the counters whose growth in the last minute is worth a look.
 var events = [...]string{"ebb_leases_expired_total", "redis_acl_access_denied_auth_total", "redis_acl_access_denied_cmd_total",
 	"redis_acl_access_denied_key_total"}
 
-// tally is the counts of events at an instant, and whether expired data waited.
+// tally has the counts of events at an instant, and whether expired data waited.
 type tally struct {
 	at      int64 // us
 	count   [len(events)]float64
@@ -263,14 +263,14 @@ func (r *reading) tally() tally {
 	return t
 }
 
-// These bound what the console remembers for attend, in us.
+// The spans, in us, that the console remembers for attend.
 const (
-	attendSpan = 60e6 // events of the last minute
-	lateSpan   = 5e6  // a backlog that lasts as long needs attention
+	attendSpan = 60e6 // events of the last minute count
+	lateSpan   = 5e6  // a backlog that lasts that long needs attention
 )
 
-// attend returns what needs attention in the server as a whole; now.go has what does among its data.
-// minute are the tallies of the last minute, the latest one last.
+// attend returns the concerns about the server as a whole; now.go has those about its data. minute has the
+// tallies of the last minute, the last one at the end.
 func attend(s *sample, now *reading, minute []tally) []attention {
 	out := []attention{}
 	add := func(is bool, code, level string, n float64, screen, text string) {

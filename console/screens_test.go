@@ -38,7 +38,7 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 		"streams": {`"k":{"t":"stream"},"length":5,"last":"5-0","groups":[{"name":{"t":"g"},"consumers":1,"pending":2,"lag":3`,
 			`{"name":{"t":"r"},"match":{"t":"s*"},"levels":["key"],"to":{"t":"ended"},"queue":false,"maxLen":100,"fired":0`, `"why":null`,
 			`{"name":{"t":"jobs"},"match":{"t":"t*"},"levels":["key"],"to":{"t":"{m}"},"queue":true,"maxLen":0,"fired":0`},
-		"clients": {`"addr":"127.0.0.1:50000"`, `"lib":"ebb-console"`}, // the sessions of viewers, and of no other embedded client
+		"clients": {`"addr":"127.0.0.1:50000"`, `"lib":"ebb-console"`}, // the sessions of viewers, not those of other embedded clients
 		"slowlog": {`"threshold":"0"`, `"argv":[{"t":"CONFIG"}`},
 		"server":  {`"redis_version":"`, `"keyspace":{`},
 	} {
@@ -85,7 +85,7 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 	}
 }
 
-// A user who may not run the command behind a screen gets the screen without what that command would show.
+// A user who may not run the command behind a screen gets the screen without the result of that command.
 func TestAScreenNamesWhatTheUserMayNotSee(t *testing.T) {
 	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "support", true }})
 	b.admin("ACL", "SETUSER", "support", "on", "nopass", "-@all", "+@read", "~shop:*")
@@ -109,7 +109,7 @@ func TestAScreenNamesWhatTheUserMayNotSee(t *testing.T) {
 	}
 }
 
-// A screen of the demo's data changes none of it.
+// Viewing the demo's data changes none of it.
 func TestLookingAtTheDemoChangesNothing(t *testing.T) {
 	b := newBench(t, Options{})
 	if err := demo.Fill(t.Context(), b.conn, demo.Options{Seed: 3}); err != nil {
@@ -154,14 +154,14 @@ func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("CONFIG", "SET", "hotkey-sampling-percentage", "100")
 	for range 20 {
-		b.admin("SET", "hot", "1") // is not sampled
+		b.admin("SET", "hot", "1") // not sampled
 	}
 	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, `"waiting":true`) {
 		t.Fatal(body)
 	}
 	for i := range 40 {
 		b.admin("GET", []string{"mine", "mine", "mine", "yours"}[i%4])
-		b.ask("GET", "api/key?k="+url("hot"), "") // what a page reads makes no key hot
+		b.ask("GET", "api/key?k="+url("hot"), "") // a page's reads make no key hot
 	}
 	b.clock.Advance(10 * time.Second)
 	want := `"rows":[{"k":{"t":"mine"},"db":0,"qps":3,"share":0.75},{"k":{"t":"yours"},"db":0,"qps":1,"share":0.25}],"waiting":false`
@@ -173,14 +173,14 @@ func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
 	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, `"rows":[],"waiting":false`) || !strings.Contains(body, `"few":true`) {
 		t.Errorf("of one call in ten seconds: %s", body)
 	}
-	b.clock.Advance(time.Minute) // no viewer looks now
+	b.clock.Advance(time.Minute) // no viewer is present
 	b.admin("SET", "mine", "1")
 	if v := b.admin("HOTKEYS", "GET"); !strings.Contains(v.Str, "hot keys are not collected") {
 		t.Fatal(v)
 	}
 }
 
-// A page goes through each list of an answer: one without rows is empty, not null.
+// A page iterates over each list of an answer: one without rows must be empty, not null.
 func TestAnEmptyServerHasEmptyLists(t *testing.T) {
 	b := newBench(t, Options{})
 	null := regexp.MustCompile(`"(rows|top|rules|jobs|schedules|users|commands|errors|events|scripts|libraries|replicas|groups|args)":null`)
@@ -201,7 +201,7 @@ func TestAnEmptyServerHasEmptyLists(t *testing.T) {
 	}
 }
 
-// A list has the rows that come first by the column that the page sorts by, of all keys.
+// Of all keys, a list has the rows that come first by the column that the page sorts by.
 func TestAListHasTheFirstRowsByItsColumn(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("LOCK.ACQUIRE", "z-old", "ann", "7200000")

@@ -51,6 +51,6 @@ func (k *call) info(q *request, sections ...string) (map[string]string, error) {
 
 // number returns a field of INFO, 0 if it is missing.
 func number(fields map[string]string, name string) int64 {
-	n, _ := strconv.ParseInt(fields[name], 10, 64) // 0 where the field is not a number
+	n, _ := strconv.ParseInt(fields[name], 10, 64) // 0 if the field is not a number
 	return n
 }

@@ -23,7 +23,8 @@ type clientRow struct {
 	LibVer string `json:"libVer"`
 }
 
-// clientText is the length of the longest text of a client that a page gets: a client chooses its name, and that of its library.
+// clientText is the length of the longest text of a client that a page gets: a client chooses its own name,
+// and that of its library.
 const clientText = 128
 
 // clientColumns are the columns by which clients are sorted.
@@ -33,7 +34,8 @@ var clientColumns = map[string]func(*clientRow) float64{
 	"mem": func(r *clientRow) float64 { return float64(r.Mem) },
 }
 
-// getClients answers GET api/clients?find&sort: the connections that have a text, those that come first by a column.
+// getClients answers GET api/clients?find&sort: of the connections that contain a text, the first ones by a
+// column.
 func getClients(k *call, q *request) (any, error) {
 	all, err := k.clients(q)
 	if err != nil && err != errNotAllowed {
@@ -76,13 +78,13 @@ func parseClients(text string) []clientRow {
 	return rows
 }
 
-// has reports whether a text of a client has a part, in any case.
+// has reports whether a text of a client contains part, in any case.
 func (r *clientRow) has(part string) bool {
 	texts := []string{r.Addr, r.Name, r.User.s, r.Cmd, r.Lib, strconv.FormatInt(r.ID, 10)}
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })
 }
 
-// clientsBy returns the clients that have a text, those that come first by a column. It cuts their texts.
+// clientsBy returns, of the clients that contain a text, the first ones by a column. It cuts their texts.
 func clientsBy(all []clientRow, find, sort string) *ranked[clientRow] {
 	out := &ranked[clientRow]{Rows: []clientRow{}, All: true}
 	find = strings.ToLower(find)

@@ -13,14 +13,14 @@ type configRow struct {
 	Default   *blob    `json:"default"`
 	Changed   bool     `json:"changed"`
 	Secret    bool     `json:"secret,omitempty"`
-	Set       bool     `json:"set,omitempty"`     // of a secret: it is not empty
-	Given     blob     `json:"given"`             // where it was given at start, such as redis.conf:12
+	Set       bool     `json:"set,omitempty"`     // for a secret: it is not empty
+	Given     blob     `json:"given"`             // the place where it was given at start, such as redis.conf:12
 	Immutable bool     `json:"immutable"`         // CONFIG SET refuses it
 	Protected bool     `json:"protected"`         // CONFIG SET needs enable-protected-configs
-	Choices   []string `json:"choices"`           // the values that it may have, null: others
-	Usage     string   `json:"usage"`             // which values are valid
+	Choices   []string `json:"choices"`           // the valid values; null: others are valid too
+	Usage     string   `json:"usage"`             // describes the valid values
 	Doc       string   `json:"doc"`               // its meaning and unit
-	Ignored   string   `json:"ignored,omitempty"` // why the server does not use it
+	Ignored   string   `json:"ignored,omitempty"` // the reason why the server does not use it
 }
 
 // getConfig answers GET api/config: the directives, those that differ from their defaults first.

@@ -20,11 +20,11 @@ type appendOnly struct {
 	Took     *int64 `json:"rewriteTook"`
 }
 
-// snapshot is the last snapshot, and the one that is under way.
+// snapshot describes the last snapshot, and the running one.
 type snapshot struct {
 	Saving   bool    `json:"saving"`
 	Waiting  bool    `json:"scheduled"`
-	Progress float64 `json:"progress"` // 0 to 1, of the job that runs
+	Progress float64 `json:"progress"` // 0 to 1, of the running job
 	Last     int64   `json:"last"`     // ms since 1970
 	OK       bool    `json:"ok"`
 	Took     *int64  `json:"took"`
@@ -33,13 +33,14 @@ type snapshot struct {
 	Points   string  `json:"points"` // as CONFIG GET save prints them
 }
 
-// loaded is what the start has read.
+// loaded describes the data that the start has read.
 type loaded struct {
 	Keys    int64 `json:"keys"`
 	Expired int64 `json:"expired"`
 }
 
-// getFiles answers GET api/files: where the data is kept, and how the last jobs ended. Times are in seconds.
+// getFiles answers GET api/files: the place of the data, and the results of the last jobs. Times are in
+// seconds.
 func getFiles(k *call, _ *request) (any, error) {
 	out := struct {
 		Now      int64       `json:"now"`
@@ -69,7 +70,7 @@ func getFiles(k *call, _ *request) (any, error) {
 	return out, nil
 }
 
-// durationOf returns the duration of a job in seconds; nil if none has run, of which the server says -1.
+// durationOf returns the duration of a job in seconds; nil if none has run, for which the server has -1.
 func durationOf(seconds int64) *int64 {
 	if seconds < 0 {
 		return nil

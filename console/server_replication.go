@@ -23,7 +23,7 @@ type masterRow struct {
 	Last     blob     `json:"refusedLast"`
 }
 
-// syncRow is the progress of a full synchronisation, in bytes. Total is 0 if the master has not said it.
+// syncRow is the progress of a full synchronisation, in bytes. Total is 0 if the master has not sent it.
 type syncRow struct {
 	Total int64   `json:"total"`
 	Read  int64   `json:"read"`
@@ -39,21 +39,21 @@ type replicaRow struct {
 	Lag    int64  `json:"lag"`    // seconds since its last acknowledgement
 }
 
-// memberRow has what a member of a group knows of it. Nodes have numbers from 1 on.
+// memberRow describes a group as a member sees it. Nodes have numbers from 1.
 type memberRow struct {
 	State  string  `json:"state"`
 	Node   int64   `json:"node"`   // this one; 0 before it is registered
 	IsIn   bool    `json:"isIn"`   // this node is in sync
 	Epoch  int64   `json:"epoch"`  // each promotion raises it
-	Master int64   `json:"master"` // 0: there was none yet
-	InSync int64   `json:"inSync"` // how many nodes are in sync, the master among them
-	K      int64   `json:"k"`      // how many replicas must be
-	Leader int64   `json:"leader"` // the node that leads the directory, 0: this one knows none
+	Master int64   `json:"master"` // 0: there has been none
+	InSync int64   `json:"inSync"` // the number of nodes in sync, including the master
+	K      int64   `json:"k"`      // the number of replicas that must be in sync
+	Leader int64   `json:"leader"` // the node that leads the directory; 0: this node knows none
 	Voters int64   `json:"voters"` // 0: this node has not loaded its data yet
-	Losses int64   `json:"losses"` // how often an operator has accepted a loss
-	Next   []int64 `json:"next"`   // the nodes that GROUP PROMOTE can make the master
+	Losses int64   `json:"losses"` // the number of times that an operator has accepted a loss
+	Next   []int64 `json:"next"`   // the nodes that GROUP PROMOTE accepts
 
-	// Of the master alone: whether it executes writes, and whether it has the lease without which reads wait.
+	// For the master only: whether it executes writes, and whether it holds the lease without which reads wait.
 	Writable *bool `json:"writable,omitempty"`
 	Lease    *bool `json:"lease,omitempty"`
 }
@@ -69,7 +69,7 @@ func getReplication(k *call, q *request) (any, error) {
 	out := struct {
 		Now      int64        `json:"now"`
 		Role     string       `json:"role,omitempty"`
-		Port     int64        `json:"port,omitempty"` // on which this server listens; 0: on none
+		Port     int64        `json:"port,omitempty"` // the port of this server; 0: it has none
 		Offset   string       `json:"offset,omitempty"`
 		ID       string       `json:"id,omitempty"`
 		Failover string       `json:"failover,omitempty"`
@@ -108,7 +108,7 @@ func getReplication(k *call, q *request) (any, error) {
 	return out, nil
 }
 
-// master returns the master that the fields of INFO replication name.
+// master returns the master named by the fields of INFO replication.
 func (k *call) master(f map[string]string) *masterRow {
 	m := &masterRow{Host: bytesOf(f["master_host"]), Port: number(f, "master_port"), Up: f["master_link_status"] == "up",
 		Idle: number(f, "master_last_io_seconds_ago"), Down: number(f, "master_link_down_since_seconds"),
@@ -124,7 +124,7 @@ func (k *call) master(f map[string]string) *masterRow {
 	return m
 }
 
-// memberOf returns the group that the fields of INFO replication describe, nil where the server belongs to none.
+// memberOf returns the group described by the fields of INFO replication; nil if the server belongs to none.
 func memberOf(f map[string]string) *memberRow {
 	if f["group_state"] == "" {
 		return nil

@@ -80,7 +80,7 @@ func TestTheConfigurationHasChangesFirstAndNoSecrets(t *testing.T) {
 	}
 }
 
-// grants asks for what a user may do.
+// grants returns a user's row.
 func (b *bench) grants(name string) (u userRow) {
 	b.t.Helper()
 	var got struct {

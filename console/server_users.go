@@ -16,7 +16,7 @@ type userRow struct {
 	NoPass    bool       `json:"nopass"`
 	Passwords int        `json:"passwords"`
 	Rules     blob       `json:"rules"` // as ACL LIST prints them, without the hashes
-	May       []grantRow `json:"may"`   // a request must be allowed by one of them
+	May       []grantRow `json:"may"`   // one of them must allow a request
 }
 
 // grantRow has the permissions of one selector of a user.
@@ -34,7 +34,8 @@ type grantRow struct {
 	} `json:"channels"`
 }
 
-// commandsRow has the commands that a selector allows: those of Whole and Some and More others, or all but those if But is set.
+// commandsRow has the commands that a selector allows: those of Whole and Some and More others; if But is
+// set, all commands except those.
 type commandsRow struct {
 	Runs      int      `json:"runs"`
 	Of        int      `json:"of"`
@@ -77,8 +78,8 @@ func getACL(k *call, _ *request) (any, error) {
 	return out, nil
 }
 
-// leaves returns the commands that a user can have the permission for: no containers of subcommands, and none that runs without
-// a login.
+// leaves returns the commands that a user can have the permission for: no containers of subcommands, and no
+// commands that run without a login.
 func leaves(t *command.Table) []*command.Spec {
 	var out []*command.Spec
 	for id := range t.Len() {
@@ -116,15 +117,15 @@ func grantOf(s *acl.Selector, specs []*command.Spec) grantRow {
 	return g
 }
 
-// The bounds of how commandsOf describes a set of commands.
+// The bounds for the descriptions of commandsOf.
 const (
 	maxWhole    = 6 // categories
 	maxSome     = 8 // commands by name
-	minCategory = 4 // commands that a category must add: fewer are named
+	minCategory = 4 // the least number of commands that a category must add: fewer are named singly
 )
 
-// commandsOf describes the commands of a selector in few words. It names whole categories, that of most commands first, and then
-// single commands.
+// commandsOf describes the commands of a selector in few words. It names whole categories, the one with the
+// most commands first, and then single commands.
 func commandsOf(s *acl.Selector, specs []*command.Spec) commandsRow {
 	row := commandsRow{Of: len(specs), Whole: []string{}, Some: []string{}}
 	in := map[*command.Spec]bool{}
@@ -178,10 +179,10 @@ func commandsOf(s *acl.Selector, specs []*command.Spec) commandsRow {
 	return row
 }
 
-// biggest returns the category whose commands are all in a set and that has most of those that are left.
+// biggest returns the category whose commands are all in the set in, and that has the most commands in left.
 func biggest(in, left map[*command.Spec]bool, specs []*command.Spec) (name string, members []*command.Spec) {
 	for bit, category := range command.CategoryNames() {
-		if category == "fast" || category == "slow" { // they say nothing about what a command does
+		if category == "fast" || category == "slow" { // they do not describe a command
 			continue
 		}
 		var mine []*command.Spec

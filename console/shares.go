@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// The bounds of what viewers may ask for.
+// The bounds of viewers' requests.
 const (
 	maxBody     = 1 << 20  // bytes of a request's body
-	openBody    = 16 << 10 // without a login: the names of users who fail are kept
+	openBody    = 16 << 10 // without a login: the server keeps the names of failed logins
 	maxRequests = 32       // of a viewer at a time
 	maxStreams  = 4        // of a login at a time: a browser opens six connections to a host
 	maxShared   = 32       // of a viewer without a login, which may be several people behind one proxy
@@ -19,11 +19,12 @@ const (
 	allStreams  = 128
 )
 
-// shares bounds what all requests read of the server at a time. A request that runs commands holds one of allShares, of which a
-// user has at most userShares, and takes up to maxReply bytes for replies and about as much for its answer. A user who has all
-// of them waits; others do not: the last firstShares are for users who have none.
+// shares bounds the data that all requests read from the server at a time. A request that runs commands holds
+// one of allShares, and takes up to maxReply bytes for replies and about as much for its answer. A user has
+// at most userShares; a user who has all of them waits, and others do not. The last firstShares are for users
+// who have none.
 type shares struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	held  int
 	by    map[string]int // by user
 	freed chan struct{}  // closed when a share becomes free, and then replaced

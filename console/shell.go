@@ -22,7 +22,7 @@ type commandRow struct {
 // argRow is one argument of a command's grammar.
 type argRow struct {
 	Name     string   `json:"name"`
-	Kind     string   `json:"kind"` // as COMMAND DOCS calls it
+	Kind     string   `json:"kind"` // as in COMMAND DOCS
 	Token    string   `json:"token,omitempty"`
 	Optional bool     `json:"optional,omitempty"`
 	Multiple bool     `json:"multiple,omitempty"`

@@ -46,7 +46,8 @@ type ruleRow struct {
 	Why       *blob    `json:"why"` // null: the rule works
 }
 
-// streamColumns are the columns by which streams are sorted. A stream stands where its worst group does.
+// streamColumns are the columns by which streams are sorted. The worst group of a stream determines its
+// place.
 var streamColumns = map[string]func(*streamRow) float64{
 	"length":    func(r *streamRow) float64 { return float64(r.Length) },
 	"lag":       worst(func(g *groupRow) int64 { return *cmp.Or(g.Lag, new(int64)) }),
@@ -55,7 +56,7 @@ var streamColumns = map[string]func(*streamRow) float64{
 	"oldest":    worst(func(g *groupRow) int64 { return *cmp.Or(g.Oldest, new(int64)) }),
 }
 
-// worst returns the largest value of the groups of a stream, -1 without a group.
+// worst returns the largest value among the groups of a stream, -1 without a group.
 func worst(of func(*groupRow) int64) func(*streamRow) float64 {
 	return func(r *streamRow) float64 {
 		most := int64(-1)
@@ -122,7 +123,8 @@ func (k *call) groups(q *request, key string) []groupRow {
 	return out
 }
 
-// addOldest adds to the groups of a stream how long the first pending entry has waited for its consumer.
+// addOldest adds, to each group of a stream, the time for which its first pending entry has waited for its
+// consumer.
 func (k *call) addOldest(q *request, key string, groups []groupRow) {
 	for i := range groups {
 		g := &groups[i]
@@ -164,7 +166,7 @@ func (k *call) ruleRows(q *request) ([]ruleRow, error) {
 	return rows, nil
 }
 
-// pendingRow is an entry that a consumer has and has not acknowledged.
+// pendingRow is an entry that a consumer has received and not acknowledged.
 type pendingRow struct {
 	ID         string `json:"id"`
 	Consumer   blob   `json:"consumer"`
@@ -175,8 +177,8 @@ type pendingRow struct {
 // pendingRows is the number of pending entries that a page gets.
 const pendingRows = 100
 
-// getStream answers GET api/stream?db&k&g&from: one stream with its groups, and entries that are pending in the group g, from an ID on.
-// Without g it has no entries.
+// getStream answers GET api/stream?db&k&g&from: one stream with its groups, and the pending entries of the
+// group g, from an ID on. Without g it returns no entries.
 func getStream(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
@@ -216,7 +218,7 @@ func getStream(k *call, q *request) (any, error) {
 	return out, nil
 }
 
-// pending adds the pending entries of the group that a request names, and one more than a page has.
+// pending adds the pending entries of the group that a request names, one more than a page has.
 func (k *call) pending(q *request, key string, rows *[]pendingRow) error {
 	group, err := q.key("g")
 	if err != nil {

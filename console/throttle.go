@@ -8,37 +8,38 @@ import (
 	"sync"
 )
 
-// These are the bounds of tries to log in. Times are in us.
+// The bounds of login attempts. Times are in us.
 const (
-	freeTries         = 5 // failures in a row before a try has to wait
+	freeTries         = 5 // failures in a row before an attempt has to wait
 	firstPause  int64 = 2_000_000
 	longPause   int64 = 60_000_000
 	forgetAfter       = 15 * 60e6 // without a failure
 	triesASec         = 50        // in all
-	maxThrottle       = 10_000    // names that it remembers, of each kind
+	maxThrottle       = 10_000    // names of each kind that it remembers
 )
 
-// throttle slows down guesses of passwords, in memory alone. After five failures in a row of an address, of a user, or of both together,
-// one try is allowed after 2 s, then after 4, 8 ... 60 s, and 50 tries in a second in all. A user at an address at which this user has
-// logged in before waits for the failures of both together alone: a program that guesses does not keep that user out. One address adds
-// five failures to a user's at most.
+// throttle slows down the guessing of passwords. Its state is in memory only. After five failures in a row of
+// an address, of a user, or of a user at an address, one attempt is allowed after 2 s, then after 4, 8 ... 60
+// s. In all, 50 attempts per second are allowed. If the user has logged in before at an address, only the
+// failures of that user at that address count there: a program that guesses elsewhere does not exclude that
+// user. One address adds at most five failures to a user's count.
 type throttle struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	by     map[string]*failures
-	known  map[string]int64 // the latest success of a user at an address
-	second int64            // us: when the present second began
-	tries  int              // in it
+	known  map[string]int64 // the last success of a user at an address
+	second int64            // us: the beginning of the current second
+	tries  int              // attempts in that second
 }
 
-// failures are those of an address, of a user, or of a user at an address.
+// failures counts the failures of an address, of a user, or of a user at an address.
 type failures struct {
 	n    int
 	last int64 // us
-	next int64 // us: when the next try is allowed
+	next int64 // us: the instant from which the next attempt is allowed
 }
 
-// byAddress returns the name under which an address is counted: for IPv6 its network, of which a client
-// has as many addresses as it likes.
+// byAddress returns the name under which the failures of an address are counted. For IPv6 it is that of the
+// network, because a client can use any number of its addresses.
 func byAddress(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil && a.Unmap().Is6() {
 		if p, err := a.WithZone("").Prefix(64); err == nil {
@@ -48,14 +49,14 @@ func byAddress(host string) string {
 	return "a" + host
 }
 
-// byUser returns the name under which a user is counted.
+// byUser returns the name under which the failures of a user are counted.
 func byUser(name string) string { return "u" + short(name) }
 
-// byBoth returns the name under which a user at an address is counted.
+// byBoth returns the name under which the failures of a user at an address are counted.
 func byBoth(host, user string) string { return byAddress(host) + " " + short(user) }
 
-// short returns a name, or the hash of a long one: a client without a login chooses it. No name that it returns as it is has the
-// length of a hash.
+// short returns a name, or the hash of a long one: a client without a login can choose the name. A name that
+// it returns unchanged never has the length of a hash.
 func short(name string) string {
 	if len(name) < sha256.Size {
 		return name
@@ -64,7 +65,8 @@ func short(name string) string {
 	return string(sum[:])
 }
 
-// try counts a try at now, and returns how long the caller must wait instead, in us; 0: it may try.
+// try counts an attempt at now. It returns 0 if the attempt is allowed, otherwise the time that the caller
+// must wait, in us.
 func (t *throttle) try(now int64, host, user string) (wait int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +89,7 @@ func (t *throttle) try(now int64, host, user string) (wait int64) {
 		return wait
 	}
 	t.tries++
-	// Tries at the same time count as failures until they have succeeded: else many could begin at once.
+	// Concurrent attempts count as failures until they have succeeded: otherwise many could begin at once.
 	t.fail(now, byAddress(host))
 	if t.fail(now, both) <= freeTries {
 		t.fail(now, byUser(user))
@@ -95,7 +97,7 @@ func (t *throttle) try(now int64, host, user string) (wait int64) {
 	return 0
 }
 
-// wait returns how long a name has to wait, in us. The caller holds the lock.
+// wait returns the time that a name has to wait, in us. The caller holds the lock.
 func (t *throttle) wait(now int64, name string) int64 {
 	if f := t.by[name]; f != nil {
 		return f.next - now
@@ -119,7 +121,8 @@ func (t *throttle) of(now int64, name string) *failures {
 	return f
 }
 
-// fail counts a failure, of which freeTries are without a pause, and returns their number. The caller holds the lock.
+// fail counts a failure and returns the number of failures; the first freeTries cause no pause. The caller
+// holds the lock.
 func (t *throttle) fail(now int64, name string) int {
 	f := t.of(now, name)
 	if now-f.last > forgetAfter {
@@ -132,7 +135,7 @@ func (t *throttle) fail(now int64, name string) int {
 	return f.n
 }
 
-// forget removes what no longer counts, and else the older half. The caller holds the lock.
+// forget removes expired failures, or, if there are none, the older half. The caller holds the lock.
 func (t *throttle) forget(now int64) {
 	lasts := make([]int64, 0, len(t.by))
 	for _, f := range t.by {
@@ -142,14 +145,15 @@ func (t *throttle) forget(now int64) {
 	maps.DeleteFunc(t.by, func(_ string, f *failures) bool { return f.last <= limit })
 }
 
-// median returns the middle one of times, which it sorts.
+// median returns the middle value of times, which it sorts.
 func median(times []int64) int64 {
 	slices.Sort(times)
 	return times[len(times)/2]
 }
 
-// succeeded ends what try has begun: the count of the user at the address ends, and the try counts neither for the user nor for the
-// address. Their other failures stay, so that a client with a password of its own does not clear those.
+// succeeded ends the attempt that try has begun. The count of the user at the address ends, and the attempt
+// counts neither for the user nor for the address. Their other failures stay, so that a client with its own
+// password cannot clear them.
 func (t *throttle) succeeded(now int64, host, user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +176,7 @@ func (t *throttle) succeeded(now int64, host, user string) {
 	t.known[both] = now
 }
 
-// takeBack takes back a failure that was none, and its pause. The caller holds the lock.
+// takeBack removes a failure that try counted in advance, and its pause. The caller holds the lock.
 func (t *throttle) takeBack(name string) {
 	if f := t.by[name]; f != nil {
 		f.n, f.next = max(f.n-1, 0), 0

@@ -12,25 +12,26 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// expectation is what a page has shown, and so what a batch must still find: the batch runs only if a read has the value of that mark.
+// expectation is a value that a page has shown and that a batch must still find: the batch runs only if a
+// read returns a value with that mark.
 type expectation struct {
 	Argv []blob `json:"argv"` // GET, HGET, LINDEX, ZSCORE or EXISTS
-	Seen string `json:"seen"` // the mark of the value; "" for nothing
+	Seen string `json:"seen"` // the mark of the value; "" for no value
 }
 
-// expected are the commands that an expectation may have. Each has one key, as its first argument.
+// expected are the commands that an expectation may use. Each has one key, as its first argument.
 var expected = []string{"get", "hget", "lindex", "zscore", "exists"}
 
 // errChanged is the answer to a batch whose expectation does not hold.
 var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED",
 	Text: "another client has changed the value meanwhile: nothing was changed"}
 
-// markBytes is the length of a mark: that two values have the same one by chance need not be feared.
+// markBytes is the length of a mark. It is long enough that two values do not have the same mark by chance.
 const markBytes = 12
 
-// markOf returns the mark of what a read returns, "" for nothing (nil and 0). It covers the words of the read, and of a long value the
-// preview and the length. No client has the key of this run, and without it a mark says nothing of the value. A mark covers state too: see
-// stateOf.
+// markOf returns the mark of the reply to a read, "" for no value (nil and 0). It covers the words of the
+// read, and of a long value the preview and the length. No client has the key of this run, without which a
+// mark reveals nothing about the value. A mark also covers state: see stateOf.
 func (c *Console) markOf(v resp.Value, state int64, argv ...string) string {
 	text := v.Str
 	switch {
@@ -54,9 +55,9 @@ func (c *Console) markOf(v resp.Value, state int64, argv ...string) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:markBytes])
 }
 
-// stateOf returns what the marks of a key's values cover beside these, 0 where values are shown. Where they are hidden it is another one
-// after each change of the key: else a viewer could write a guess in the place of a value, and compare the marks. The caller reads the
-// values afterwards.
+// stateOf returns a number that the marks of a key's values also cover; 0 if values are shown. If they are
+// hidden, the number changes with each change of the key: otherwise a viewer could overwrite a value with a
+// guess, and compare the marks. The caller must read the values afterwards.
 func (c *Console) stateOf(db int, key string) int64 {
 	if !c.opt.HideValues {
 		return 0
@@ -64,14 +65,14 @@ func (c *Console) stateOf(db int, key string) int64 {
 	return c.versions.of(db, key)
 }
 
-// writePart writes a length and a text, so that no two lists of parts are the same bytes.
+// writePart writes a length and a text, so that different lists of parts never give the same bytes.
 func writePart(to interface{ Write(p []byte) (int, error) }, text string, n int) {
 	_, _ = to.Write([]byte(text64(int64(n)) + " "))
 	_, _ = to.Write([]byte(text))
 }
 
-// guarded runs a transaction if all expectations hold, in one step with looking: it watches the keys, reads, and begins again if a key
-// changes before EXEC.
+// guarded runs a transaction if all expectations hold, atomically: it watches the keys, reads, and starts
+// again if a key changes before EXEC.
 func (k *call) guarded(q *request, cmds [][][]byte, all []expectation) ([]resp.Value, error) {
 	reads := make([][][]byte, len(all))
 	for i, x := range all {
@@ -94,8 +95,8 @@ func (k *call) guarded(q *request, cmds [][][]byte, all []expectation) ([]resp.V
 	return nil, errChanged
 }
 
-// hold watches the keys of expectations and compares what they have. The session watches them until EXEC, or, after an error, no
-// longer.
+// hold watches the keys of expectations and compares their values. The session watches the keys until EXEC;
+// after an error it no longer watches them.
 func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error) {
 	defer func() {
 		if err != nil && k.s.Do([]byte("UNWATCH")).Err() != nil {
@@ -112,13 +113,13 @@ func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error)
 		}
 		words[0] = k.c.specOf(argv).Name
 		state := int64(0)
-		if words[0] != "zscore" { // a score is shown
+		if words[0] != "zscore" { // scores are shown
 			state = k.c.stateOf(k.s.db, words[1])
 		}
 		v, err := k.do(q.ctx, args...)
 		var wrong resp.ReplyError
 		switch {
-		case errors.As(err, &wrong) && wrong.Code() == "WRONGTYPE": // another type stands there now
+		case errors.As(err, &wrong) && wrong.Code() == "WRONGTYPE": // the key now has another type
 			return errChanged
 		case err != nil:
 			return err
@@ -129,11 +130,11 @@ func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error)
 	return nil
 }
 
-// errNotRun is the error of a transaction whose EXEC has run nothing: a watched key has changed.
+// errNotRun is the error of a transaction whose EXEC did nothing, because a watched key has changed.
 var errNotRun = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
 
-// transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the
-// answer.
+// transaction runs commands in MULTI and EXEC. If the server refuses to queue one of them, none runs, and
+// that error is the answer.
 func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	began := k.c.clock.Micros()
 	v, err := k.run(q.ctx, [][]byte{[]byte("MULTI")})
@@ -162,7 +163,7 @@ func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
 		return nil, refused
 	}
 	if v, err = k.run(q.ctx, [][]byte{[]byte("EXEC")}); err != nil {
-		k.broken = true // it may have ended before it began
+		k.broken = true // it may have ended before MULTI ended
 	} else {
 		err = v.Err()
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// seen returns the mark of the row whose JSON has a text.
+// seen returns the mark of the row whose JSON contains a text.
 func (b *bench) seen(key, row string) string {
 	b.t.Helper()
 	status, body := b.ask("GET", "api/key?k="+url(key), "")
@@ -25,7 +25,7 @@ func (b *bench) seen(key, row string) string {
 	return ""
 }
 
-// ifSeen runs a command if a read still has a mark.
+// ifSeen runs a command if a read still has the mark.
 func (b *bench) ifSeen(read, mark, command string) (int, string) {
 	b.t.Helper()
 	return b.ask("POST", "api/batch", fmt.Sprintf(`{"db":0,"cmds":[%s],"atomic":true,"expect":[{"argv":%s,"seen":%q}]}`,
@@ -59,7 +59,7 @@ func TestAChangeNeedsWhatThePageHasShown(t *testing.T) {
 	if v := b.admin("LINDEX", "l", "2"); v.Str != "mine" {
 		t.Errorf("the element is %q", v.Str)
 	}
-	// A key of another type, and a command that is not an expectation.
+	// A key of another type, and a command that is not allowed in an expectation.
 	b.admin("DEL", "h")
 	b.admin("SET", "h", "x")
 	if status, _ := b.ifSeen("HGET h f", "abc", "SET h mine"); status != http.StatusConflict {
@@ -73,7 +73,7 @@ func TestAChangeNeedsWhatThePageHasShown(t *testing.T) {
 	if v := b.admin("GET", "s"); v.Str != "x" {
 		t.Errorf("s is %q", v.Str)
 	}
-	// The session watches nothing afterwards.
+	// The session no longer watches a key.
 	b.admin("SET", "h", "y")
 	if status, body := b.ask("POST", "api/batch", `{"db":0,"cmds":[`+argvJSON("SET s z")+`],"atomic":true}`); status != 200 {
 		t.Errorf("a batch after an expectation that failed: %d %s", status, body)

@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write ui/lib/rows.d.ts from the structs
 
 const rowsFile = "ui/lib/rows.d.ts"
 
-// The pages are checked against the types in rows.d.ts, and those are the structs that the API sends: a field that is added or renamed
-// here is one there.
+// The pages are checked against the types in rows.d.ts. This test compares these with the structs that the
+// API sends, so that a field that is added or renamed here must be changed there too.
 func TestTheTypesOfThePagesAreThoseOfTheAPI(t *testing.T) {
 	want := declarations(t)
 	if *update {
@@ -38,14 +38,14 @@ func TestTheTypesOfThePagesAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
-// special are fields whose Go type says less than the page has to know.
+// special are fields whose Go type is less exact than the page needs.
 var special = map[string]string{
 	"Me.open": "string | false", "Entry.fields": "[B, B][]", "KeyView.body": "Body | null", "Failure.loading": "Progress | null",
 	"PostBatchAnswer.replies": "Resp[]", "Reply.reply": "Resp", "ViewInfoAnswer.info": "Facts", "ViewStreamAnswer.info": "Facts",
 }
 
-// declarations returns the interfaces of all structs of the package that have JSON tags. One without a name has that of its function, as
-// LimitsAnswer for limits and getLimits.
+// declarations returns the interfaces of all structs of the package that have JSON tags. One without a name
+// is named after its function, such as LimitsAnswer for limits and getLimits.
 func declarations(t *testing.T) string {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -80,13 +80,13 @@ type generator struct {
 	made map[string]string // interfaces by name
 }
 
-// file makes the interfaces of a file.
+// file adds the interfaces of a file.
 func (g *generator) file(f *ast.File) {
 	for _, d := range f.Decls {
 		in := ""
 		if fn, ok := d.(*ast.FuncDecl); ok {
 			if fn.Name.Name == "UnmarshalJSON" {
-				continue // it reads a request
+				continue // the function reads a request
 			}
 			in = exported(strings.TrimPrefix(fn.Name.Name, "get")) + "Answer"
 		}
@@ -114,7 +114,7 @@ func (g *generator) file(f *ast.File) {
 	}
 }
 
-// declare makes the interface of a struct, if it has JSON tags.
+// declare adds the interface of a struct, if it has JSON tags.
 func (g *generator) declare(name string, params *ast.FieldList, s *ast.StructType) {
 	var bases []string
 	fields := ""

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// pages are the files of the pages. What is reviewed is what is served: no step makes them from others. The types of
-// ui/lib/*.d.ts are for checks and editors (.ci/test ui), and no part of them.
+// pages are the files of the pages. They are served as they are in the repository, without a build step. The
+// types of ui/lib/*.d.ts are for checks and editors (.ci/test ui), and are not served.
 //
 //go:embed ui/index.html ui/app.css ui/favicon.svg ui/*.js ui/lib/*.js ui/cards ui/screens ui/i18n
 var pages embed.FS
@@ -23,8 +23,8 @@ var pages embed.FS
 var types = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".json": "application/json", ".svg": "image/svg+xml"}
 
-// serveUI serves a file of the pages. It needs no login: the files have no data. A browser asks at each load
-// whether its copy is the present one.
+// serveUI serves a file of the pages. It needs no login: the files contain no data. A browser asks at each
+// load whether its copy is current.
 func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -58,7 +58,7 @@ func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// takesGzip reports whether a client reads the encoding gzip, by its header Accept-Encoding.
+// takesGzip reports whether a client accepts the encoding gzip, by its header Accept-Encoding.
 func takesGzip(header string) bool {
 	for coding := range strings.SplitSeq(header, ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -71,7 +71,8 @@ func takesGzip(header string) bool {
 	return false
 }
 
-// zipped returns a file in the encoding gzip, which all browsers read: a third of its bytes. The console makes it once.
+// zipped returns a file in the encoding gzip, which all browsers accept: a third of its bytes. The console
+// compresses it once.
 func (c *Console) zipped(name string, body []byte) []byte {
 	if had, ok := c.zips.Load(name); ok {
 		return had.([]byte)

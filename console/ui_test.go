@@ -19,7 +19,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// forbidden is what no page may have: text that a browser parses as HTML or runs, and addresses of others.
+// forbidden matches what no page may contain: text that a browser parses as HTML or runs, and addresses of
+// other sites.
 var forbidden = regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|\beval\(|new Function|document\.write|createContextualFragment|` +
 	`<[a-z][^>\n]*\son[a-z]+=|javascript:|https?://|<script>|<style|\sstyle="`)
 
@@ -54,7 +55,8 @@ func TestThePagesHaveNoForbiddenWord(t *testing.T) {
 	}
 }
 
-// A browser finds out what a module imports when it has the module. The page names all that app.js needs, so that they come together.
+// A browser learns the imports of a module only when it has the module. The page lists all modules that
+// app.js needs, so that they load together.
 func TestThePageNamesTheModulesThatItBeginsWith(t *testing.T) {
 	read := func(name string) string {
 		text, err := pages.ReadFile("ui/" + name)
@@ -111,8 +113,9 @@ func TestBothLanguagesHaveTheSameWords(t *testing.T) {
 	}
 }
 
-// The server sends the meaning of a directive, why it is unused and which values it takes in English. The console translates each by its
-// text, or by a pattern with *, so a text that changes here has no translation until its line in config.zh.json changes too.
+// The server sends the meaning of a directive, the reason why it is unused, and its valid values in English.
+// The console translates each by its text, or by a pattern with *. So a text that changes has no translation
+// until its line in config.zh.json changes too.
 func TestEveryDirectiveHasAChineseMeaning(t *testing.T) {
 	var words map[string]string
 	text, err := pages.ReadFile("ui/i18n/config.zh.json")
@@ -128,7 +131,7 @@ func TestEveryDirectiveHasAChineseMeaning(t *testing.T) {
 			used[s] = true
 			return true
 		}
-		matches := false // of several patterns, such as "from *" and "from * to *", the page takes the one that stands first
+		matches := false // of several patterns, such as "from *" and "from * to *", the page takes the first
 		for from := range words {
 			parts := strings.Split(from, "*")
 			for i := range parts {
@@ -217,7 +220,7 @@ func TestThePagesAreServedOnce(t *testing.T) {
 	}
 }
 
-// The files of the user interface are read as they are: nothing builds them.
+// The files of the user interface are read as source: no step builds them.
 func TestLinesOfTheUserInterfaceFitTheScreen(t *testing.T) {
 	const limit = 140
 	err := fs.WalkDir(pages, "ui", func(path string, d fs.DirEntry, err error) error {
@@ -238,7 +241,7 @@ func TestLinesOfTheUserInterfaceFitTheScreen(t *testing.T) {
 	}
 }
 
-// A key that stands twice in a file of texts would hide its first text.
+// A key that occurs twice in a file of texts would hide its first text.
 func TestEachTextHasAKeyOfItsOwn(t *testing.T) {
 	key := regexp.MustCompile(`(?:^|[,{\n]\s*)"([a-z][A-Za-z0-9.-]*)":`)
 	for _, name := range []string{"ui/i18n/en.json", "ui/i18n/zh.json"} {

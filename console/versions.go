@@ -7,18 +7,20 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// versions number the states of keys. A page compares the number of what it shows with the one that its stream tells, and reads the key
-// again if they differ. The engine tells a watch of each change of a key, so a number costs the same whatever the size of the value:
-// a checksum would read all of it, each second for each stream.
+// versions number the states of keys. A page compares the number of the state that it shows with the number
+// in its stream, and reads the key again if they differ. The engine reports each change of a key to a watch,
+// so that a number costs the same whatever the size of the value: a checksum would read the whole value, each
+// second for each stream.
 //
-// A number says that a key may have changed, and nothing of its value. It is one of this run of the server.
+// A new number means that a key may have changed, and reveals nothing about its value. Numbers are valid for
+// this run of the server.
 type versions struct {
 	db *engine.DB
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last int64
 	all  map[keyName]*version
-	idle []keyName // those without a stream, the oldest first
+	idle []keyName // those that no stream follows, the oldest first
 }
 
 // keyName is a key of a database.
@@ -31,17 +33,18 @@ type keyName struct {
 type version struct {
 	watch *engine.Watch // nil: not watched yet
 	n     int64
-	refs  int // the streams that tell of the key
+	refs  int // the number of streams that follow the key
 }
 
-// A page reads its key before it opens its stream: idleVersions is how many keys without a stream have a number, and idleNames how many
-// bytes their names may have.
+// A page reads its key before it opens its stream. idleVersions is the number of keys without a stream that
+// keep a number, and idleNames the number of bytes of their names.
 const (
 	idleVersions = 32
 	idleNames    = 1 << 20
 )
 
-// of returns the number of a key. The caller reads the key afterwards: what changes from then on gives the key another number.
+// of returns the number of a key. The caller must read the key afterwards: any later change gives the key
+// another number.
 func (x *versions) of(db int, key string) int64 {
 	name := keyName{db, key}
 	x.mu.Lock()
@@ -55,7 +58,7 @@ func (x *versions) of(db int, key string) int64 {
 		if w := x.db.NewWatch(); w.TryAdd(db, []byte(key)) {
 			v.watch = w
 		}
-		x.last++ // and again at the next call, if a transaction has held the key
+		x.last++ // the next call returns another number if a transaction has held the key
 		v.n = x.last
 	case v.watch.Changed():
 		x.last++
@@ -68,7 +71,7 @@ func (x *versions) of(db int, key string) int64 {
 	return n
 }
 
-// follow keeps the number of a key for a stream, which calls leave at its end.
+// follow keeps the number of a key for a stream. The stream calls leave at its end.
 func (x *versions) follow(db int, key string) {
 	name := keyName{db, key}
 	x.mu.Lock()
@@ -102,7 +105,7 @@ func (x *versions) close() {
 	unwatch(over)
 }
 
-// add makes the number of a key. The caller holds x.mu.
+// add creates the number of a key. The caller holds x.mu.
 func (x *versions) add(name keyName) *version {
 	if x.all == nil {
 		x.all = map[keyName]*version{}
@@ -112,8 +115,9 @@ func (x *versions) add(name keyName) *version {
 	return v
 }
 
-// forget removes the oldest idle keys until at most limit are left, and idleNames bytes of names, and returns their watches. The
-// caller holds x.mu, and ends the watches without it: that waits for the keys' shards.
+// forget removes the oldest idle keys until at most limit are left, with at most idleNames bytes of names,
+// and returns their watches. The caller holds x.mu, and must end the watches without it, because that waits
+// for the keys' shards.
 func (x *versions) forget(limit int) (over []*engine.Watch) {
 	room := idleNames
 	for _, name := range x.idle {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors of commands that a screen needs are not errors of a client, and SLOWLOG names their session.
+// Errors of commands that a screen needs do not count as errors of a client, and SLOWLOG names their session.
 func TestTheConsolesOwnCommandsAreNoMistakesOfClients(t *testing.T) {
 	b := newBench(t, Options{})
 	b.fill()
@@ -61,7 +61,7 @@ func TestTheConsolesOwnCommandsAreNoMistakesOfClients(t *testing.T) {
 	}
 }
 
-// The numbers of keys that no page looks at any longer are forgotten, and their watches end.
+// The numbers of keys that no page shows are removed, and their watches end.
 func TestVersionsAreForgotten(t *testing.T) {
 	b := newBench(t, Options{})
 	x, used := &b.versions, b.svc.DB.UsedMemory()

@@ -21,15 +21,15 @@ type viewer struct {
 	addr  string               // of the HTTP client that it was made for, ip:port
 	guest session.GuestOptions // of its sessions
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	idle        []*viewerSession
-	requests    int          // under way
-	reading     []*bodyTimer // of those whose bodies have not come yet, the oldest first
+	requests    int          // the number of running requests
+	reading     []*bodyTimer // of the requests whose bodies have not arrived, the oldest first
 	streams     int
-	lastRequest int64 // us: the latest request
+	lastRequest int64 // us: the last request
 	revoked     bool
 
-	// A login has these; Console.mu guards them.
+	// Only a login has these; Console.mu guards them.
 	token     [sha256.Size]byte // the hash of the cookie; the zero value: no login
 	createdAt int64             // us; 0: no login
 }
@@ -43,12 +43,12 @@ type viewerSession struct {
 	db int
 }
 
-// These bound logins and viewers. Times are in us.
+// The bounds of logins and viewers. Times are in us.
 const (
 	loginIdle = 30 * 60e6
 	loginLife = 12 * 3600e6
 	maxLogins = 1000
-	// userLogins are those of one user.
+	// userLogins is the greatest number of logins of one user.
 	userLogins  = 100
 	idleTimeout = 60e6 // the sessions of a viewer without requests are closed
 	// loginPause is the time that the response to a wrong password takes.
@@ -59,7 +59,7 @@ const (
 // connections to a host.
 const maxIdleSessions = 6
 
-// borrow returns a session, which the caller returns by returnSession.
+// borrow returns a session. The caller gives it back with returnSession.
 func (v *viewer) borrow() (*viewerSession, error) {
 	v.mu.Lock()
 	if n := len(v.idle); n > 0 {
@@ -115,14 +115,14 @@ func (v *viewer) valid() bool {
 	return !gone && !old && v.id.Valid()
 }
 
-// noteRequest notes a request.
+// noteRequest records a request.
 func (v *viewer) noteRequest(now int64) {
 	v.mu.Lock()
 	v.lastRequest = now
 	v.mu.Unlock()
 }
 
-// idleSince returns the time of the viewer's latest request, us; now if one is under way.
+// idleSince returns the time of the viewer's last request, us; now if one is running.
 func (v *viewer) idleSince(now int64) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,27 +11,29 @@ import (
 )
 
 const (
-	// walkSlice is the time that a walk works before it pauses. The pause is walkRest times as long as the slice took: a walk uses
-	// about a tenth of a core. A slice that took walkLongest or more has met a step of the clock or a machine that stood still.
+	// walkSlice is the time for which a walk works before it pauses. The pause is walkRest times as long as the
+	// slice took: a walk uses about a tenth of a core. If a slice took walkLongest or more, the clock was
+	// stepped or the machine stood still.
 	walkSlice   = 2 * time.Millisecond
 	walkRest    = 11
 	walkLongest = 50 * time.Millisecond
-	// walkStep is the number of keys that a walk looks at under the lock of a shard, some 20 us.
+	// walkStep is the number of keys that a walk examines under the lock of a shard, some 20 us.
 	walkStep = 128
-	// walkSteps is the limit of steps of a slice: a clock that stands still, as in tests, ends no slice.
+	// walkSteps is the limit of steps of a slice. It also ends a slice on a clock that stands still, as in
+	// tests.
 	walkSteps = 160
 	// walkTries is the number of attempts to lock a shard that others hold, before the walk pauses.
 	walkTries = 20
 	// walkPrefixes is the limit of prefixes that a walk counts; the keys of others count under "".
 	walkPrefixes = 20_000
-	// walkRows is the limit of rows in an answer, those with most bytes first.
+	// walkRows is the limit of rows in an answer: the rows with the most bytes.
 	walkRows = 1000
 	// walkBig is the number of biggest keys that a walk keeps.
 	walkBig = 50
 )
 
-// walkBounds are the upper bounds, in ms, of the remaining times that a walk tells apart. Before them comes the
-// count of keys without a deadline, behind them that of all later ones.
+// walkBounds are the upper bounds, in ms, of the remaining times that a walk distinguishes. The count of keys
+// without a deadline comes before them, and the count of all later deadlines after them.
 var walkBounds = [...]int64{60_000, 3_600_000, 86_400_000, 30 * 86_400_000}
 
 // walkOrder is the request for a walk.
@@ -43,7 +45,7 @@ type walkOrder struct {
 	Match string `json:"match"`
 }
 
-// walk is a run over all keys of a database in the background, as the user who has begun it.
+// walk is a background run over all keys of a database, as the user who has started it.
 type walk struct {
 	walkOrder
 	id    string
@@ -52,7 +54,7 @@ type walk struct {
 	began int64 // ms
 	end   context.CancelFunc
 
-	mu     sync.Mutex // guards what follows; the walk holds it for one walkStep
+	mu     sync.Mutex // guards the fields below; the walk holds it for one walkStep
 	looked int64
 	took   int64
 	done   bool
@@ -91,7 +93,7 @@ type bigRow struct {
 	TTL   int64  `json:"pttl"`
 }
 
-// walks holds the latest walk. There is one at a time.
+// walks holds the last walk. There is one at a time.
 type walks struct {
 	mu   sync.Mutex
 	last *walk
@@ -127,17 +129,17 @@ func (w *walk) over() bool {
 	return w.done
 }
 
-// walkVisitor looks at the keys of a slice, under the user's rules of that moment.
+// walkVisitor examines the keys of a slice, under the user's current rules.
 type walkVisitor struct {
 	w        *walk
 	n        int
 	may      func(key []byte) bool
 	sep      []byte
 	match    func(key []byte) bool // nil: all
-	ttl      bool                  // the user may see these
+	ttl      bool                  // the user may see TTLs
 	usage    bool
 	kind     bool
-	sequence *walkRow // the row of the key before
+	sequence *walkRow // the row of the previous key
 	prefix   []byte   // its prefix
 }
 
@@ -187,7 +189,7 @@ func (v *walkVisitor) key(k engine.Key) {
 	}
 }
 
-// prefixOf returns a name up to and with its depth-th separator, or the last one if it has fewer.
+// prefixOf returns a name up to and including its depth-th separator, or the last one if it has fewer.
 func prefixOf(name, sep []byte, depth int) []byte {
 	at := 0
 	for range depth {
@@ -240,7 +242,7 @@ func (s *walkSum) count() walkCount {
 	return c
 }
 
-// keepBig keeps a key that is one of the biggest.
+// keepBig keeps a key if it is one of the biggest.
 func (w *walk) keepBig(row bigRow) {
 	at, _ := slices.BinarySearchFunc(w.big, row.Bytes, func(b bigRow, bytes int64) int { return int(min(1, max(-1, bytes-b.Bytes))) })
 	w.big = slices.Insert(w.big, at, row)

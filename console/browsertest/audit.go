@@ -8,14 +8,15 @@ import (
 //go:embed audit.js
 var audit string
 
-// Audit returns what is wrong with what the page shows now, for eyes that need contrast, for the keyboard and for screen readers: a sentence
-// for each element.
+// Audit returns the faults of the visible page for low vision, for the keyboard and for screen readers: a
+// sentence for each element.
 func (p *Page) Audit() []string {
 	p.t.Helper()
 	return p.strings(audit)
 }
 
-// Overflow returns the elements of a selector, and the body, that are wider inside than outside: text is cut off or the page scrolls sideways.
+// Overflow returns the elements of a selector, and the body, whose content is wider than they are: text is
+// cut off, or the page scrolls sideways.
 func (p *Page) Overflow(selector string) []string {
 	p.t.Helper()
 	return p.strings(`[document.documentElement, document.body, ...$$(` + Quote(selector) + `)]
@@ -24,8 +25,8 @@ func (p *Page) Overflow(selector string) []string {
 		' "' + e.innerText.slice(0, 60).replaceAll('\n', ' ') + '"')`)
 }
 
-// Columns returns what is wrong with the columns of tables: those that are wider than their place, two cells of a row that overlap, and
-// words of eight letters and more that wrap within six of them.
+// Columns returns the faults of table columns: those wider than their table, two cells of a row that overlap,
+// and words of eight letters or more that wrap within six letters.
 func (p *Page) Columns() []string {
 	p.t.Helper()
 	return p.strings(`$$('#screen .table:not(.heat)').filter(seen).flatMap((el) => {

@@ -31,7 +31,7 @@ func TestBackLeadsToThePlaceOnTheList(t *testing.T) {
 	p.Eventually(`location.hash.startsWith('#/keys') && document.activeElement === ` + link)
 	p.Eventually(fmt.Sprintf(`Math.abs(scrollY - %v) < 2`, was))
 
-	// So it does with the keyboard, where the row has the focus.
+	// The keyboard does the same from the focused row.
 	p.Eval(link + `.closest('tr').focus()`)
 	p.Press(kb.Enter)
 	p.Eventually(`location.hash.startsWith('#/key?')`)
@@ -60,7 +60,7 @@ func TestTheShellKeepsItsOutput(t *testing.T) {
 		p.Eventually(`$('#screen pre.value')?.innerText.includes(` + browsertest.Quote(line[5:]) + `)`)
 	}
 	p.Shot("shell-output")
-	// A reply is nearer to its command than to the next one.
+	// A reply is nearer to its command than to the next command.
 	if own, next := p.Number(`$('#screen pre.value').getBoundingClientRect().top - $('#screen .log .row').getBoundingClientRect().bottom`),
 		p.Number(`$$('#screen .log .row')[1].getBoundingClientRect().top - $('#screen pre.value').getBoundingClientRect().bottom`); own*2 > next {
 		t.Errorf("a reply is %v px below its command and %v px above the next one", own, next)

@@ -30,7 +30,7 @@ var flags = map[string]any{
 	"force-color-profile": "srgb", "hide-scrollbars": true, "lang": "en-US", "font-render-hinting": "none",
 	"host-resolver-rules": "MAP *.test 127.0.0.1",
 	"disable-features":    "Translate,MediaRouter,OptimizationHints",
-	// Tabs behind others and long waits run as in front.
+	// Hidden tabs and long waits must run as in the foreground.
 	"disable-background-timer-throttling": true, "disable-backgrounding-occluded-windows": true, "disable-renderer-backgrounding": true,
 	"disable-hang-monitor": true, "disable-ipc-flooding-protection": true,
 }
@@ -59,7 +59,7 @@ func start(t testing.TB) context.Context {
 	return c.ctx
 }
 
-// launch starts Chromium, with a profile of its own that its end removes.
+// launch starts Chromium with a profile of its own, which the returned function removes.
 func launch(path string) (context.Context, func(), error) {
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env("TZ=UTC", "LANGUAGE=en"), chromedp.WSURLReadTimeout(startTime)}
 	for name, value := range flags {
@@ -69,7 +69,7 @@ func launch(path string) (context.Context, func(), error) {
 	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	end := func() {
 		soon, over := context.WithTimeout(ctx, Patience)
-		_ = chromedp.Cancel(soon) // the kill that follows ends a browser that does not close itself
+		_ = chromedp.Cancel(soon) // the kill that follows ends a browser that does not close by itself
 		over()
 		cancel()
 		free()

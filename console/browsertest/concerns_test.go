@@ -17,7 +17,7 @@ func orphan(t *testing.T, s *browsertest.Server) {
 	s.Do("DQ.ADD", "orphan", "job", "x", "AT", time.Now().Add(-time.Hour).UnixMilli())
 }
 
-// The page says what the server knows: it needs not have watched the queue, and a phone says it as well.
+// The page shows what the server knows: the page need not have watched the queue, and a phone shows it too.
 func TestAQueueWithoutAWorkerIsNamedAtOnce(t *testing.T) {
 	s := browsertest.Serve(t)
 	orphan(t, s)

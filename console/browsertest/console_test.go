@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
 
-// screens are those of the rail.
+// screens are the names of the screens in the rail.
 var screens = []string{"now", "expiry", "keys", "limits", "locks", "queues", "streams", "performance", "server", "shell"}
 
 // keyURL is the name of a key in the hash of a route.
@@ -81,7 +81,7 @@ func TestEveryScreenOpensOnAnEmptyServer(t *testing.T) {
 	}
 }
 
-// A harness that overlooks faults would let all tests pass.
+// A harness that overlooks faults would let every test pass.
 func TestTheHarnessNotesWhatGoesWrong(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})

@@ -13,13 +13,13 @@ import (
 // setValue is the value of a form's text area, as a person types it.
 const setValue = `$('dialog[open] textarea')`
 
-// run runs the command of the open dialog, which may come again.
+// run runs the command of the open dialog. The dialog may open again.
 func run(p *browsertest.Page) {
 	p.Eventually(`$('dialog[open] pre.command')`)
 	p.Click(`$('dialog[open] button[type=submit]')`)
 }
 
-// Edit and Run without a change leave each value as it is, whatever bytes it has.
+// Edit and Run without a change keep every byte of a value.
 func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	s := browsertest.Serve(t)
 	values := map[string]string{
@@ -56,13 +56,13 @@ func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	if ttl := s.Do("LPTTL", "l", "INDEXES", 1, 0).Elems[0].Int; ttl < 400_000 {
 		t.Errorf("the element has %d ms to live: the edit has removed its deadline", ttl)
 	}
-	// A value that the page does not have whole has no Edit.
+	// A value that the page has only in part has no Edit.
 	p.Screen("key?db=0&k=" + keyURL("h"))
 	p.Eventually(within("100,000", "TTL"))
 	if p.Eval(`!!(`+within("100,000", "Edit")+`)`) == true {
 		t.Error("a value of which the page has a part may be edited")
 	}
-	// Escapes are bytes, and what is none is an error.
+	// Escapes are bytes, and an invalid escape is an error.
 	p.Click(within("binary", "Edit"))
 	p.Fill(setValue, `\x41\q`)
 	p.Eventually(`$('dialog[open] button[type=submit]').disabled && text('dialog[open] pre.command').includes('not a valid escape')`)
@@ -74,7 +74,7 @@ func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	}
 }
 
-// What another client has changed meanwhile stays.
+// An edit keeps the changes that another client has made meanwhile.
 func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "s", "one")
@@ -82,7 +82,7 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 	s.Do("ZADD", "z", 1, "member")
 	s.Do("RPUSH", "l", "A", "B", "C")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	p.Allow(`^status 409: POST .*/api/batch`) // the server reports the conflict
 	lost := func(key string, open func(), input, typed string, meanwhile func(), same func() string) {
 		t.Helper()
 		p.Screen("key?db=0&k=" + keyURL(key))
@@ -91,7 +91,7 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 		meanwhile()
 		want := same()
 		if input != `$('dialog[open] .body p')` {
-			p.Eval(`new Promise((done) => setTimeout(done, 2500))`) // the screen behind the dialog follows
+			p.Eval(`new Promise((done) => setTimeout(done, 2500))`) // the screen behind the dialog updates
 			p.Fill(input, typed)
 		}
 		run(p)
@@ -99,7 +99,7 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 		if got := same(); got != want {
 			t.Errorf("%s: %q became %q", key, want, got)
 		}
-		if input == setValue || strings.HasSuffix(input, "[name=v]')") { // what was typed stays, to be looked at and run again
+		if input == setValue || strings.HasSuffix(input, "[name=v]')") { // the typed text stays, and can be run again
 			p.Eventually(input + `?.value === ` + browsertest.Quote(typed))
 			p.Eventually(`text('dialog[open]').includes('Your text is kept')`)
 			p.Shot("edit-conflict-" + key)
@@ -152,7 +152,7 @@ func TestAnElementIsRemovedAPlaceMappedAFilterMeasured(t *testing.T) {
 	p.Eventually(`/2 \/ \d+ \(/.test(text('#screen')) && /Generations\s+6 × 10(\.0)? s/.test(text('#screen'))`)
 }
 
-// Add and New key touch nothing that exists.
+// Add and New key change no existing key.
 func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "H", "f", "old")
@@ -237,7 +237,8 @@ func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
 	}
 }
 
-// The question before a change to a pattern says how many keys match, and shows the commands. Where no key matches it has no button.
+// The question before a change to a pattern shows the number of matching keys, and the commands. If no key
+// matches, it has no button.
 func TestAChangeToAPatternSaysHowManyKeys(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 600 {
@@ -261,7 +262,7 @@ func TestAChangeToAPatternSaysHowManyKeys(t *testing.T) {
 	}
 }
 
-// The names of chosen keys get another beginning.
+// The names of chosen keys get another prefix.
 func TestChosenKeysAreCopiedAndRenamed(t *testing.T) {
 	s := browsertest.Serve(t)
 	for _, k := range []string{"old:a", "old:b\xff", "other"} {
@@ -355,7 +356,8 @@ func TestTheTTLOfASlidingKeyGoesOnSliding(t *testing.T) {
 	}
 }
 
-// A bar shows what is left of a TTL whose span is known: not where the key had it before the page was open.
+// A bar shows the remaining part of a TTL whose span is known: not if the key had the TTL before the page was
+// opened.
 func TestTheBarOfATTLMeasuresItsSpan(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v", "PX", 7_200_000)
@@ -374,7 +376,7 @@ func TestTheBarOfATTLMeasuresItsSpan(t *testing.T) {
 	p.Eventually(`/^59 min/.test(text('#screen .facts .ttl')) && ` + share + ` > 90`)
 }
 
-// What is typed takes the place of the TTL that the form proposes.
+// Typing replaces the TTL that the form proposes.
 func TestAFormSelectsWhatItProposes(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "h", "field", "v")
@@ -410,12 +412,13 @@ func TestASortedSetIsShownFromItsHighestScore(t *testing.T) {
 	p.Eventually(row("m019") + ` && !` + button("Highest first") + ` && !` + button("Lowest first"))
 }
 
-// The screen behind a dialog makes its buttons again, and the focus finds the one that has opened the dialog.
+// The screen behind a dialog renders its buttons again, and the focus returns to the one that opened the
+// dialog.
 func TestTheFocusReturnsFromAConflict(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "s", "one")
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("s"), browsertest.Options{})
-	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	p.Allow(`^status 409: POST .*/api/batch`) // the server reports the conflict
 	p.Eventually(button("Edit"))
 	tabTo(t, p, `e.tagName === 'BUTTON' && e.innerText === 'Edit'`)
 	p.Press(kb.Enter)
@@ -428,13 +431,13 @@ func TestTheFocusReturnsFromAConflict(t *testing.T) {
 	p.Eventually(`!$('dialog[open]') && document.activeElement.innerText === 'Edit'`)
 }
 
-// After a change by another client, the text that was typed is run again against the value of today.
+// After a change by another client, the typed text can be run again against the current value.
 func TestAConflictKeepsWhatWasTyped(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "s", "one", "PX", 3_600_000)
 	s.Do("HSET", "h", "field", "one")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	p.Allow(`^status 409: POST .*/api/batch`) // the server reports the conflict
 	for key, edit := range map[string]string{"s": button("Edit"), "h": within("field", "Edit")} {
 		p.Screen("key?db=0&k=" + keyURL(key))
 		p.Click(edit)

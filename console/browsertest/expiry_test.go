@@ -14,7 +14,8 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// watchFades notes in window.faded, by the text of a row, when the row begins to fade: ms since 1970, by the clock that this machine's server has.
+// watchFades records in window.faded, by the text of a row, when the row begins to fade: ms since 1970, by
+// the clock that this machine's server uses.
 const watchFades = `(() => {
 	window.faded = {};
 	new MutationObserver((all) => {
@@ -42,7 +43,7 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.Eventually(`byText('#screen p', 'Nothing expires in the next minute').length`)
 	line := p.Text(`text('code.command')`)
 
-	// The line as it is copied, typed into the shell as it is pasted.
+	// The copied line, pasted into the shell.
 	p.GrantClipboard()
 	p.Click(`$('#screen button.copy')`)
 	p.Eventually(`navigator.clipboard.readText().then((s) => s === ` + browsertest.Quote(line) + `)`)
@@ -56,14 +57,14 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 		t.Fatalf("hello is %q", got.Str)
 	}
 
-	// It stands among the keys and ticks.
+	// The limiter stands among the keys and counts down.
 	p.Screen("keys")
 	left := row("hello") + `.querySelector('.ttl .left').innerText`
 	p.Eventually(row("hello"))
 	shown := p.Text(left)
 	p.Eventually(left + ` !== ` + browsertest.Quote(shown))
 
-	// A shorter life, by its button; the row goes at the deadline.
+	// A button shortens the life; the row disappears at the deadline.
 	p.Eval(watchFades)
 	p.Click(within("hello", "TTL"))
 	p.Fill(`$('dialog[open] input')`, "2s")
@@ -77,7 +78,7 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.Eventually(`!` + row("hello"))
 	p.Eventually(`byText('#screen', 'This database has no keys').length || byText('#screen .empty', 'keys').length`)
 
-	// What has expired is shown where keyspace events are on, and else how to switch them on.
+	// If keyspace events are on, the screen shows what has expired; otherwise it shows how to switch them on.
 	p.Screen("expiry?match=g*")
 	p.Eventually(`byText('#screen', 'Expirations are not shown').length`)
 	p.Eventually(`byText('#screen', 'CONFIG SET notify-keyspace-events xE').length`)
@@ -90,7 +91,8 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.Eventually(row("gone") + `?.innerText.includes('key')`)
 }
 
-// Keys whose rows have expired make room for the next ones, and the line below the list counts those that are there.
+// Keys whose rows have expired make room for the next ones, and the line below the list counts the keys that
+// exist.
 func TestTheListOfKeysReadsOnWhenItsRowsExpire(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -100,12 +102,12 @@ func TestTheListOfKeysReadsOnWhenItsRowsExpire(t *testing.T) {
 	storm(t, s, "voucher", 1000, time.Now().UnixMilli()+5000)
 	p.Screen("keys")
 	p.Eventually(`byText('#screen td', 'voucher:').length > 20`)
-	// Below 50 rows the list reads on. How many it has then depends on how many vouchers were left.
+	// Below 50 rows the list reads more. How many rows it then has depends on the number of vouchers left.
 	p.Eventually(`!byText('#screen td', 'voucher:').length && byText('#screen td', 'lasting:').length >= 50`)
 	p.Eventually(`text('#screen [role=status]').startsWith($$('#screen tbody tr').length + ' shown')`)
 }
 
-// The rows of a storm leave the cards below them where they are.
+// The rows of a storm do not move the cards below them.
 func TestAListOfExpirationsScrollsByItself(t *testing.T) {
 	s := browsertest.Serve(t, "--notify-keyspace-events", "xE")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -127,7 +129,7 @@ func TestFieldsOfAHashGoOneByOneAndTheKeyWithTheLast(t *testing.T) {
 		s.Do("HPEXPIREAT", "cart:ann", now+int64(i+2)*1500, "FIELDS", 1, f)
 	}
 	p := browsertest.Open(t, s.URL+"#/key?db=0&k="+keyURL("cart:ann"), browsertest.Options{})
-	p.Allow(`^status 404: GET .*/api/key\?`) // of the key that has gone
+	p.Allow(`^status 404: GET .*/api/key\?`) // the key has expired
 	p.Eval(watchFades)
 	items := func(n int) string {
 		return fmt.Sprintf(`$$('#screen .facts div').some((e) => e.innerText.replace(/\s+/g, ' ') === 'Items %d')`, n)
@@ -170,7 +172,7 @@ func storm(t *testing.T, s *browsertest.Server, prefix string, n int, from int64
 	}
 }
 
-// frames notes in window.frames the times between two frames, and in window.long the tasks over 50 ms.
+// frames records in window.frames the times between two frames, and in window.long the tasks over 50 ms.
 const frames = `(() => {
 	window.frames_ = []; window.long = [];
 	let last = performance.now();
@@ -179,7 +181,7 @@ const frames = `(() => {
 	new PerformanceObserver((l) => { for (const e of l.getEntries()) window.long.push(e.duration); }).observe({ type: 'longtask' });
 })()`
 
-// report logs what frames has noted.
+// report logs the figures that frames has recorded.
 func report(t *testing.T, p *browsertest.Page, what string) {
 	t.Helper()
 	t.Logf("%s: %s", what, p.Text(`(() => {
@@ -209,7 +211,7 @@ func TestAStormOfExpirationsIsSeenBeforeItComesAndCountedAfter(t *testing.T) {
 	t.Logf("on time: %s", p.Text(`$$('#screen tbody tr').find((e) => /^All/.test(e.innerText)).innerText`))
 }
 
-// Keys is the screen with most rows.
+// Keys is the screen with the most rows.
 func TestAScreenOfTwoHundredRowsHasNoLongTask(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 1000 {
@@ -237,7 +239,8 @@ func TestAScreenOfTwoHundredRowsHasNoLongTask(t *testing.T) {
 	}
 }
 
-// Rows make room for others as they go, so that what expires next is never nothing while deadlines fall.
+// Rows make room for others when they expire, so that the list of the next expirations is never empty while
+// deadlines fall.
 func TestWhatExpiresNextIsNeverEmptyWhileDeadlinesFall(t *testing.T) {
 	s := browsertest.Serve(t)
 	at := time.Now().UnixMilli() + 3000
@@ -252,14 +255,14 @@ func TestWhatExpiresNextIsNeverEmptyWhileDeadlinesFall(t *testing.T) {
 	}).observe(document, { subtree: true, childList: true, attributes: true, characterData: true })`)
 	p.Go(s.URL + "#/expiry")
 	p.Eventually(`window.began`)
-	// More than the list had at first, and more than it shows, have gone.
+	// More rows than the list had at first, and more than it shows, have expired.
 	p.Eventually(`Number($('#screen tbody .bytes').innerText.slice(4)) > Number(window.began.slice(4)) + 210`)
 	if gone, _ := p.Eval(`window.gone === true`).(bool); gone {
 		t.Error("Expiry said that nothing expires")
 	}
 }
 
-// The list of an interval has a thousand rows at most, and what stands before them is not nothing.
+// The list of an interval has at most a thousand rows. The text must not say that nothing precedes them.
 func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	s := browsertest.Serve(t)
 	now := time.Now().UnixMilli()
@@ -269,7 +272,8 @@ func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	}
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Screen("expiry")
-	// The forecast is an estimate: of a slot of 256 ms at either end of the second a part may count in the next one.
+	// The forecast is an estimate: at either end of the second, a part of a slot of 256 ms may count in the next
+	// second.
 	p.Eventually(`/(3,000|2,[5-9]\d\d) expire together at \d\d:\d\d:\d\d,/.test(text('#screen'))`)
 	want := time.UnixMilli((now/1000 + 35) * 1000).UTC().Format("15:04:05")
 	if !strings.Contains(p.Text(`text('#screen')`), "together at "+want) {
@@ -286,13 +290,13 @@ func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	p.Eventually(`text('#screen').includes('This interval is too far ahead to list its keys')`)
 }
 
-// A key that has gone leaves no control behind, and its page shows it again when it comes back.
+// A key that no longer exists leaves no control behind, and its page shows it again when it exists again.
 func TestThePageOfAKeyThatHasGoneHasNoControls(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "cart", "apple", 1)
 	s.Do("PEXPIRE", "cart", 3000)
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("cart"), browsertest.Options{})
-	p.Allow(`^status 404: GET .*/api/key\?`) // of the key that has gone
+	p.Allow(`^status 404: GET .*/api/key\?`) // the key has expired
 	p.Wait("the stream is open", func() bool { return open(p) == 1 })
 	gone := func(why string) {
 		t.Helper()

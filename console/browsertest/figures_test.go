@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// The server sorts all rows by the column, sends the first, and finds a name among all.
+// The server sorts all rows by the column, sends the first ones, and finds a name among all rows.
 func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 1000 {
@@ -51,7 +51,7 @@ func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 	}
 }
 
-// The tiles stay in sight, however much needs attention.
+// The tiles stay visible, however many concerns there are.
 func TestNowNamesTheWorstOfEachKind(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 50 {
@@ -79,7 +79,7 @@ func TestAJobShowsTheNumbersOfItsPayload(t *testing.T) {
 	p.Eventually(`text('dialog[open] pre.value').startsWith('00000000  7b 22')`)
 }
 
-// Names of any bytes have their place in the tree.
+// Names of any bytes have a place in the tree.
 func TestTheTreeKeepsBytesAndTextApart(t *testing.T) {
 	s := browsertest.Serve(t)
 	for _, k := range []string{"\xff:a", "\xff:b", "\xff:c:d", `\xff:lit`, "a*b:x", "a*b:y", "axb:z"} {
@@ -132,7 +132,7 @@ func TestAWideEntryIsShownInPart(t *testing.T) {
 	p.Eventually(`$('#screen form.line input')?.value === 'XRANGE x 1-1 1-1'`)
 }
 
-// The page says how long a name is that no request holds, and the login has no scrollbar.
+// The page shows the length of a name that no request can hold, and the login has no scrollbar.
 func TestWhatIsTooLongOrTooHighIsSaid(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -146,7 +146,7 @@ func TestWhatIsTooLongOrTooHighIsSaid(t *testing.T) {
 	p.Eventually(`text('#screen').includes('The name of this key has 1,050,000 bytes')`)
 }
 
-// Times to live in words, Find, and a screen that opens for the first time while the server is away.
+// Times to live in words, Find, and a screen that is opened for the first time while the server is away.
 func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")
@@ -188,7 +188,7 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	p.Eventually(`byText('#screen h1', 'Performance').length`)
 }
 
-// A replica offers no write, and says when its master spoke last.
+// A replica offers no write, and shows when its master last spoke.
 func TestAReplicaOffersNoWrite(t *testing.T) {
 	master := browsertest.Serve(t)
 	master.Do("SET", "k", "v")
@@ -242,7 +242,8 @@ func TestABarThatIsFarHigherThanTheOthersIsBroken(t *testing.T) {
 	}
 }
 
-// A command of the program that embeds the engine waits without a connection: the tile counts connections, and beside them commands.
+// A waiting command of the program that embeds the engine has no connection: the tile counts connections, and
+// commands beside them.
 func TestTheTileOfTheClientsCountsCommandsThatWaitAsThese(t *testing.T) {
 	s := browsertest.Serve(t)
 	ctx, cancel := context.WithCancel(t.Context())

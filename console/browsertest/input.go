@@ -11,8 +11,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Click waits until an expression is an element that is enabled, stands still and is not covered, and clicks into its middle, as a mouse does. It
-// clicks again if the page has replaced or moved the element at that moment.
+// Click waits until the element that an expression yields is enabled, stands still and is not covered, and
+// clicks into its middle, as a mouse does. It clicks again if the page has replaced or moved the element at
+// that moment.
 func (p *Page) Click(js string) {
 	p.t.Helper()
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
@@ -45,7 +46,7 @@ func (p *Page) ClickText(what string) {
 	p.Click(`byText('button, a, summary, [role=tab], [role=button]', ` + Quote(what) + `).at(-1)`)
 }
 
-// Fill replaces the text of the input that an expression is, by keys.
+// Fill replaces, by keys, the text of the input that an expression yields.
 func (p *Page) Fill(js, value string) {
 	p.t.Helper()
 	p.Eventually(`(() => { const e = (` + js + `); if (!e || !seen(e)) return false; e.focus(); e.select(); return document.activeElement === e; })()`)
@@ -56,19 +57,19 @@ func (p *Page) Fill(js, value string) {
 	p.Run(input.InsertText(value))
 }
 
-// Type sends text by keys to what has the focus.
+// Type sends text by keys to the focused element.
 func (p *Page) Type(s string) {
 	p.t.Helper()
 	p.Run(chromedp.KeyEvent(s))
 }
 
-// Press sends keys of chromedp/kb to what has the focus. With modifiers they are pressed together.
+// Press sends keys of chromedp/kb to the focused element. With modifiers they are pressed together.
 func (p *Page) Press(keys string, with ...input.Modifier) {
 	p.t.Helper()
 	p.Run(chromedp.KeyEvent(keys, chromedp.KeyModifiers(with...)))
 }
 
-// Focused says in a line what has the focus: tag, label and text.
+// Focused describes the focused element in a line: tag, label and text.
 func (p *Page) Focused() string {
 	p.t.Helper()
 	return strings.TrimSpace(p.Text(`(() => {

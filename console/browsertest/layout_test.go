@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/demo"
 )
 
-// shop is a server with the data of the demo, and some that is long and of every kind.
+// shop is a server with the data of the demo, and long data of every kind.
 func shop(t *testing.T) *browsertest.Server {
 	t.Helper()
 	s := browsertest.Serve(t, "--http-console-label", "production #c0392b")
@@ -34,7 +34,7 @@ func long(n int) string {
 	return string(b)
 }
 
-// routes are all screens, with one of each kind of detail.
+// routes returns the routes of all screens, with one of each kind of detail.
 func routes() []string {
 	all := append([]string{"keys?view=tree", "expiry?span=hour", "expiry?span=month"}, screens...)
 	for screen, key := range map[string]string{"locks": "shop:lock", "queues": "shop:queue"} {
@@ -81,7 +81,7 @@ func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 			if got := p.Text(`document.documentElement.lang + ' ' + document.documentElement.dataset.theme`); got != want {
 				t.Errorf("the page is %s, want %s", got, want)
 			}
-			// A dialog fits as well.
+			// A dialog fits too.
 			p.Screen("key?db=0&k=" + keyURL("shop:cart"))
 			p.Click(`$$('#screen .tools button').find((b) => b.innerText === 'TTL')`)
 			p.Eventually(`$('dialog[open] pre.command')`)
@@ -92,7 +92,7 @@ func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 	}
 }
 
-// ebb demo --lang zh prints an address with a language.
+// `ebb demo --lang zh` prints an address with a language.
 func TestAnAddressMayChooseTheLanguage(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL+"?lang=zh#/keys", browsertest.Options{})
@@ -100,7 +100,7 @@ func TestAnAddressMayChooseTheLanguage(t *testing.T) {
 	if got := p.Text(`location.search + location.hash`); got != "#/keys" {
 		t.Errorf("the address ends in %s", got)
 	}
-	// What the button chooses afterwards stays.
+	// A later choice by the button stays.
 	p.Click(button("English"))
 	p.Eventually(`document.documentElement.lang === 'en'`)
 	p.Reload()
@@ -125,7 +125,7 @@ func TestTheBarOfAPhoneHasOneLine(t *testing.T) {
 	p.Eventually(`document.documentElement.lang === 'zh'`)
 }
 
-// On a phone a key shows what it is before what can be done with it; on a desktop the buttons stand beside its name.
+// On a phone a key shows its facts before its buttons; on a desktop the buttons stand beside its name.
 func TestAPhoneShowsWhatAKeyIsBeforeItsButtons(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "cart:ann", "apple", 1, "pear", 2)
@@ -153,7 +153,7 @@ func TestLongScreensLeadToTheirCards(t *testing.T) {
 	}
 }
 
-// The login has the language and the theme, which are otherwise in the bar behind it.
+// The login offers the language and the theme, which otherwise are in the bar behind it.
 func TestTheLoginOffersTheLanguageAndTheTheme(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{})
 	p.Allow(`^status 401: `)
@@ -232,7 +232,7 @@ func TestALinePlacesSamplesByTimeAndEndsAtAGap(t *testing.T) {
 	p.Eval(`void import('./lib/chart.js').then((m) => {
 		const draw = (times, values) => {
 			const el = document.createElement('div');
-			el.style.width = '660px'; // 600 of them for the plot
+			el.style.width = '660px'; // of which the plot has 600
 			document.body.append(el);
 			m.lines(el, times, [{ label: 'v', cls: 's-key', values }], { label: 'v' });
 			const d = el.querySelector('.series').getAttribute('d'), words = [...el.querySelectorAll('svg text')].map((e) => e.textContent);
@@ -260,7 +260,7 @@ func TestALinePlacesSamplesByTimeAndEndsAtAGap(t *testing.T) {
 	}
 }
 
-// What only screen readers read takes no place.
+// Content for screen readers only takes no space.
 func TestNoScreenScrollsIntoNothing(t *testing.T) {
 	s := shop(t)
 	for name, o := range map[string]browsertest.Options{"desktop": {}, "phone": {Width: 390, Height: 844, Mobile: true}} {
@@ -274,7 +274,7 @@ func TestNoScreenScrollsIntoNothing(t *testing.T) {
 						t.Errorf("%.40s: the rail scrolls by %v", to, below)
 					}
 				}
-				// A list may grow between the two figures.
+				// The list may grow between the two figures.
 				p.Eventually(`(() => {
 					const last = Math.max(...$$('#screen > div > *').filter(seen).map((e) => e.getBoundingClientRect().bottom + scrollY));
 					return document.scrollingElement.scrollHeight <= Math.max(innerHeight, last + 48);

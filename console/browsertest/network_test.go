@@ -25,10 +25,11 @@ func feeds(p *browsertest.Page) []browsertest.Hit {
 	return out
 }
 
-// open counts the streams that the server has begun and that last.
+// open returns the number of streams that the server has begun and that are still open.
 func open(p *browsertest.Page) int { return following(p, "") }
 
-// following is open for the streams with a topic. A screen that opens adds its topics with a new stream.
+// following returns the number of open streams with a topic. A screen that opens adds its topics with a new
+// stream.
 func following(p *browsertest.Page, topic string) (n int) {
 	for _, h := range feeds(p) {
 		if h.Status == 200 && !h.Ended && strings.Contains(h.URL, topic) {
@@ -38,7 +39,8 @@ func following(p *browsertest.Page, topic string) (n int) {
 	return n
 }
 
-// A click whose request fails, and whose handler does not look at errors, leads to a message: one, however often it is clicked.
+// A click whose request fails, and whose handler ignores errors, shows one message, however often it is
+// clicked.
 func TestAFailureThatNothingAwaitsIsAMessage(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SCRIPT", "LOAD", "return 1")
@@ -82,7 +84,7 @@ func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	p.Wait("three tries", func() bool { return len(feeds(p)) >= tries+3 })
 	began, _ := p.Eval(`performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/feed')).map((e) => e.startTime)`).([]any)
 	t.Logf("the stream was requested at %.0f ms", began)
-	for i, pause := range []float64{1000, 2000} { // each pause is twice the one before; a timer is never early, but for its rounding
+	for i, pause := range []float64{1000, 2000} { // each pause is twice the one before; a timer fires early only by its rounding
 		at := began[len(began)-2+i].(float64) - began[len(began)-3+i].(float64)
 		if at < pause-5 {
 			t.Errorf("try %d came after %.0f ms, want at least %.0f", len(began)-2+i, at, pause)
@@ -128,7 +130,7 @@ func TestEightTabsLoadAndHiddenOnesHoldNoStream(t *testing.T) {
 		}
 		return open(last) == 1
 	})
-	// A tab that comes to the front opens its stream again.
+	// A tab that returns to the front opens its stream again.
 	p.Front()
 	p.Eventually(`document.visibilityState === 'visible'`)
 	p.Wait("the stream is open", func() bool { return open(p) == 1 })
@@ -161,7 +163,7 @@ func TestEverythingWorksBehindAProxyWithAPrefix(t *testing.T) {
 		}
 	}
 	p.Screen("now")
-	p.Eventually(`$('#screen .tile b').innerText !== '–' && !$('.stale')`) // news pass through the proxy
+	p.Eventually(`$('#screen .tile b').innerText !== '–' && !$('.stale')`) // events pass through the proxy
 	p.Screen("key?db=0&k=" + keyURL("shop:greeting"))
 	p.Click(button("Remove the TTL"))
 	if command := confirm(p); command != "PERSIST shop:greeting" {
@@ -169,7 +171,7 @@ func TestEverythingWorksBehindAProxyWithAPrefix(t *testing.T) {
 	}
 	p.Eventually(`text('#screen .facts').includes('no TTL')`)
 	p.Reload()
-	p.Eventually(`text('#screen .facts').includes('no TTL')`) // the cookie is that of the prefix
+	p.Eventually(`text('#screen .facts').includes('no TTL')`) // the cookie has the path of the prefix
 	for _, h := range p.Hits() {
 		if !strings.HasPrefix(h.URL, site+"x/y/") {
 			t.Errorf("%s leaves the prefix", h.URL)
@@ -179,7 +181,7 @@ func TestEverythingWorksBehindAProxyWithAPrefix(t *testing.T) {
 	p.Eventually(`$('form.login')`)
 }
 
-// A program mounts the console where it likes.
+// A program can mount the console under any path.
 func TestTheConsoleOfAProgramWorksUnderItsPath(t *testing.T) {
 	f := browsertest.Embed(t, browsertest.FrontOptions{Prefix: "/tools/ebb/"})
 	f.Do("SET", "k", "v", "EX", 100)
@@ -191,7 +193,8 @@ func TestTheConsoleOfAProgramWorksUnderItsPath(t *testing.T) {
 	p.Eventually(row("k"))
 }
 
-// A screen is left while an answer to it is on its way: what comes of the answer is not taken for the whole of it.
+// A screen is left while an answer to it is on its way: the part that arrives must not count as the whole
+// answer.
 func TestAnAnswerThatIsCutOffIsNoAnswer(t *testing.T) {
 	begun, leave := make(chan struct{}), make(chan struct{})
 	f := browsertest.Embed(t, browsertest.FrontOptions{Wrap: func(h http.Handler) http.Handler {
@@ -235,7 +238,7 @@ func TestAScreenGoesOnAfterABusyServer(t *testing.T) {
 	p.Eventually(row("orders"))
 }
 
-// A page waits until the server has loaded, and says why writes fail.
+// A page waits until the server has loaded, and shows why writes fail.
 func TestLoadingAndFailedSnapshotsAreShownAndSurvived(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	mkdir := func() {

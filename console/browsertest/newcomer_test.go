@@ -101,7 +101,7 @@ func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
 		t.Errorf("the dialog shows %q", command)
 	}
 	p.Eventually(`!` + row("mine") + ` && !` + row("later-0") + ` && ` + row("later-1"))
-	// The job that another operator has canceled meanwhile: one message, and it says what happened.
+	// Another operator has meanwhile removed the job: there is one message, and it says so.
 	p.Click(within("later-1", "Remove the job"))
 	p.Eventually(`$('dialog[open] pre.command')`)
 	s.Do("DQ.CANCEL", "mail", "later-1")
@@ -173,7 +173,7 @@ func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
 	p.Press(kb.Escape)
 	p.Eventually(`!$('dialog[open]')`)
 
-	// Enter does not wait for the eye: it waits for the answer, and opens the first row that there is.
+	// Enter waits for the answer, and opens the first row that then exists.
 	find("mail" + kb.Enter)
 	p.Eventually(`location.hash.startsWith('#/key') && byText('#screen h1', 'mail').length`)
 	find("nothing:like:this" + kb.Enter)
@@ -182,7 +182,8 @@ func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
 	p.Eventually(`location.hash.startsWith('#/queues')`)
 }
 
-// Find offers commands that there are, whatever the case of what is typed. The row that Enter opens and the one below the mouse differ.
+// Find offers existing commands, whatever the case of the typed text. The row that Enter opens and the row
+// below the mouse differ.
 func TestFindOffersTheCommandsOfTheServer(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -208,7 +209,7 @@ func TestFindOffersTheCommandsOfTheServer(t *testing.T) {
 	p.Fill(`$('dialog[open] input')`, "hgetall")
 	p.Eventually(`$('dialog li a.on')?.innerText.startsWith('HGETALL')`)
 	ground := func(of string) string { return p.Text(`getComputedStyle($('` + of + `')).backgroundColor`) }
-	if on := ground("dialog li a.on"); on == ground("#rail a[aria-current]") { // that has the colour of what is below the mouse
+	if on := ground("dialog li a.on"); on == ground("#rail a[aria-current]") { // that is the colour of the row below the mouse
 		t.Errorf("the row that Enter opens has the colour %s of a row below the mouse", on)
 	}
 	p.Press(kb.Enter)
@@ -250,7 +251,7 @@ func TestANewKeyIsMadeAndItsTTLIsProposed(t *testing.T) {
 	p.Eventually(`/^(30m|29m( \d+s)?)$/.test($('dialog[open] input').value)`)
 	p.Press(kb.Escape)
 
-	// A key of that name is left as it is.
+	// An existing key of that name is not changed.
 	p.Screen("keys")
 	p.Click(button("New key"))
 	p.Fill(name, "greeting")

@@ -39,7 +39,7 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	}
 }
 
-// A limiter is shown from its key, wherever it stands among the others, and leads back to all of them.
+// A limiter opens from its key, wherever it stands among the others, and leads back to all of them.
 func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 250 {
@@ -71,13 +71,14 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p.Eventually(`location.hash.startsWith('#/key?')`)
 }
 
-// A limiter that has nothing left never says that the next request is allowed now, and its facts stand in columns.
+// A limiter with nothing left never shows that the next request is allowed now, and its facts stand in
+// columns.
 func TestALimiterWithNothingLeftAllowsNoRequestNow(t *testing.T) {
 	s := browsertest.Serve(t)
 	take := func() bool { return s.Do("RL.TAKE", "api:mallory", 2, 3000).Elems[0].Int == 1 } // one each 1.5 s is allowed
 	take()
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("api:mallory"), browsertest.Options{})
-	p.Allow(`^status 404: GET .*/api/key\?`) // where it was full before the page has read it
+	p.Allow(`^status 404: GET .*/api/key\?`) // the limiter was full again before the page read it
 	const facts = `text($$('#screen .facts').at(-1)).replace(/\s+/g, ' ')`
 	p.Wait("nothing is left", func() bool { return !take() && p.Eval(facts+`.includes('Remaining 0 / 2')`) == true })
 	p.Eval(`(() => {
@@ -96,7 +97,7 @@ func TestALimiterWithNothingLeftAllowsNoRequestNow(t *testing.T) {
 	}
 }
 
-// The TTL and the name of a limiter mean more than those of other keys, and the forms say so.
+// The TTL and the name of a limiter mean more than those of other keys, and the forms explain it.
 func TestTheFormsOfALimiterSayWhatTheyDo(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("RL.TAKE", "api:ann", 5, 3_600_000)
@@ -140,7 +141,7 @@ func TestLimitsAreSummedByPrefixAndReservationsCancelled(t *testing.T) {
 	}
 }
 
-// acquire sends a request for a lock and returns where its token will come.
+// acquire sends a request for a lock and returns a channel for its token.
 func acquire(t *testing.T, s *browsertest.Server, ctx context.Context, key, owner string) <-chan int64 {
 	t.Helper()
 	got := make(chan int64, 1)
@@ -207,7 +208,7 @@ func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 		t.Errorf("the token of the last in line is %d", n)
 	}
 	q.Eventually(`$('.toast.bad')`)
-	q.Screen("queues") // the message ends with its screen
+	q.Screen("queues") // the message disappears with its screen
 	q.Eventually(`!$('.toast')`)
 }
 
@@ -228,7 +229,8 @@ func TestALockTellsHowLongItIsHeldAndWhichClientWaits(t *testing.T) {
 	p.Eventually(row(waiter.LocalAddr().String()))
 }
 
-// A phone shows by what the locks are sorted, and leads back to that order; of a holder it shows all that a release needs.
+// A phone shows the column that sorts the locks, and leads back to that order; for a holder it shows
+// everything that a release needs.
 func TestAPhoneShowsTheOrderOfTheLocksAndAllOfAHolder(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("LOCK.ACQUIRE", "zebra", "worker-1", 600_000)
@@ -274,7 +276,8 @@ func pop(t *testing.T, s *browsertest.Server, key string) (id string, token int6
 	return v.Elems[0].Elems[0].Str, v.Elems[0].Elems[3].Int
 }
 
-// Dead letters wait for an operator and not for a worker: they are not late. A phone shows what a job has.
+// Dead letters wait for an operator and not for a worker: they are not late. A phone shows the payload of a
+// job.
 func TestDeadLettersAreNotLateAndAPhoneShowsTheirPayloads(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 1, "DEADLETTER", "{mail}:dead")
@@ -324,7 +327,7 @@ func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	p.Eventually(row("bad"))
 }
 
-// The age of a dead letter grows while the page is open, and the column says what it is.
+// The age of a dead letter grows while the page is open, and the column names it.
 func TestTheAgeOfADeadLetterGrows(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
@@ -353,7 +356,7 @@ func TestATapOnABarShowsItsFigures(t *testing.T) {
 	p.Eventually(`!$('#screen .tip').hidden`)
 }
 
-// A dead letter stays where the queue has another job of its ID, and the page says so.
+// A dead letter stays if the queue has another job with its ID, and the page says so.
 func TestARequeueSaysWhyADeadLetterStays(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")

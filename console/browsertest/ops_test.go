@@ -14,14 +14,14 @@ import (
 	"github.com/ebbdb/ebb/internal/demo"
 )
 
-// cards reports the headings of the cards of a screen that are not there.
+// cards reports the missing cards of a screen, by their headings.
 func cards(p *browsertest.Page, titles ...string) {
 	for _, title := range titles {
 		p.Eventually(`byText('#screen h2', ` + browsertest.Quote(title) + `).length`)
 	}
 }
 
-// see takes a screenshot that begins with a card.
+// see takes a screenshot that begins at a card.
 func see(p *browsertest.Page, title, name string) {
 	p.Eval(`(() => { const c = byText('#screen h2', ` + browsertest.Quote(title) + `)[0]; c.closest('section').scrollIntoView({ block: 'start' }); })()`)
 	p.Shot(name)
@@ -84,7 +84,8 @@ func TestTheServerScreenTellsWhatTheServerDoes(t *testing.T) {
 	see(q, "用户", "S20-users-phone-zh")
 	see(q, "配置", "S20-config-phone-zh")
 
-	// The meanings, the reasons and the valid values of directives are Chinese too, and either language finds them.
+	// The descriptions, the reasons and the valid values of directives are in Chinese too, and Find knows both
+	// languages.
 	q = browsertest.Open(t, s.URL, browsertest.Options{Lang: "zh-CN"})
 	q.Screen("server")
 	find := `$('input[type=search][placeholder="查找指令"]')`
@@ -207,7 +208,7 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
 }
 
-// The lag of which Now warns stands out among the streams, and on the page of its stream.
+// A lag that Now warns of stands out among the streams, and on the page of its stream.
 func TestALagOfWhichNowWarnsStandsOut(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 120 {
@@ -224,7 +225,7 @@ func TestALagOfWhichNowWarnsStandsOut(t *testing.T) {
 	p.Eventually(facts + `[0]?.classList.contains('look')`)
 }
 
-// The command that starts a replica has the port of the server, and another one for the replica.
+// The command that starts a replica has the port of the server, and a different port for the replica.
 func TestTheServerScreenTellsHowToStartAReplica(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
@@ -239,7 +240,8 @@ func TestTheServerScreenTellsHowToStartAReplica(t *testing.T) {
 	p.Eventually(`seen($('#screen .note button.copy'))`)
 }
 
-// A check consumes nothing, by the keyboard too. To take requests is a step of its own, and its answer stands in words.
+// A check consumes nothing, even by the keyboard. Taking requests is a separate step, and its answer is shown
+// in words.
 func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("RL.TAKE", "api:ann", 5, 3_600_000, "COST", 2)
@@ -288,7 +290,7 @@ func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	p.Eventually(`!$('dialog[open]') && byText('#screen td', '2 / 5').length`)
 }
 
-// The slow log hides the calls that are the console's own, says how many they are, and marks those that it shows.
+// The slow log hides the console's own calls, shows their number, and marks those that it shows.
 func TestTheSlowLogMarksTheConsolesCalls(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")

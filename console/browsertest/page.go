@@ -42,7 +42,7 @@ type Options struct {
 	Lang          string  // "zh-CN"
 	Dark          bool
 	Mobile        bool
-	// Hideable lets a tab behind others be hidden. Other tabs are visible, and have the focus, wherever they are.
+	// Hideable lets a tab behind others be hidden. Other tabs are always visible, and have the focus.
 	Hideable bool
 	// Origins are further origins that the page may send requests to.
 	Origins []string
@@ -59,7 +59,7 @@ type Page struct {
 	root      context.Context // of the browser
 	incognito cdp.BrowserContextID
 
-	mu      sync.Mutex // guards what follows; listeners take it
+	mu      sync.Mutex // guards the fields below; listeners lock it
 	origins []string
 	allowed []*regexp.Regexp
 	faults  []string
@@ -76,8 +76,8 @@ type Hit struct {
 	id          network.RequestID
 }
 
-// Open opens a tab in an incognito context of its own and, unless o.Blank is set, goes to a URL. The end of the test closes
-// the tab, and fails the test for what the page did wrong.
+// Open opens a tab in an incognito context of its own and, unless o.Blank is set, loads a URL. At its end the
+// test closes the tab, and fails for the faults of the page.
 func Open(t testing.TB, to string, o Options) *Page {
 	t.Helper()
 	root := start(t)
@@ -129,7 +129,7 @@ func open(t testing.TB, root context.Context, incognito cdp.BrowserContextID, wi
 	}
 	o.Scale = cmp.Or(o.Scale, 2)
 	o.Lang = cmp.Or(o.Lang, "en-US")
-	// A tab of chromedp's own would go to a window, and a new incognito context has none.
+	// A tab that chromedp opens by itself would go to a window, and a new incognito context has none.
 	var id target.ID
 	err := inBrowser(root, func(ctx context.Context) (err error) {
 		id, err = target.CreateTarget("about:blank").WithBrowserContextID(incognito).WithNewWindow(window).Do(ctx)
@@ -148,7 +148,7 @@ func open(t testing.TB, root context.Context, incognito cdp.BrowserContextID, wi
 		}
 		cancel()
 	})
-	if err := chromedp.Run(ctx); err != nil { // makes the tab, whose life is that of ctx
+	if err := chromedp.Run(ctx); err != nil { // opens the tab, which lives as long as ctx
 		t.Fatal(err)
 	}
 	scheme := "light"
@@ -195,7 +195,7 @@ func (p *Page) Allow(pattern string) {
 	p.allowed = append(p.allowed, regexp.MustCompile(pattern))
 }
 
-// Faults returns what the page did wrong until now and the test did not announce.
+// Faults returns the faults of the page so far that the test did not announce.
 func (p *Page) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,8 +222,8 @@ func (p *Page) Hits() []Hit {
 	return slices.Clone(p.hits)
 }
 
-// Quiet waits until no request is under way but those whose URL has the text except, such as a stream that lasts, and the page has
-// drawn what came.
+// Quiet waits until no request is under way, except those whose URL contains the text except, such as a
+// stream, and the page has drawn the answers.
 func (p *Page) Quiet(except string) {
 	p.t.Helper()
 	p.Wait("the page is quiet", func() bool {
@@ -243,7 +243,7 @@ func (p *Page) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
 }
 
-// listen notes what happens in the tab. It must not wait.
+// listen records the events of the tab. It must not wait.
 func (p *Page) listen(ev any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,8 +259,8 @@ func (p *Page) listen(ev any) {
 			p.fault("console %s: %s", ev.Type, strings.Join(words, " "))
 		}
 	case *log.EventEntryAdded:
-		// The events of the network say more about a failed request than the log does.
-		// Over plain HTTP, Chromium ignores one header of the pages under a name that is not localhost, and says so.
+		// The network events say more about a failed request than the log does.
+		// Over plain HTTP, Chromium ignores one header of pages under a name that is not localhost, and logs that.
 		ignored := strings.HasPrefix(ev.Entry.Text, "The Cross-Origin-Opener-Policy header has been ignored")
 		if e := ev.Entry; e.Source != log.SourceNetwork && !ignored && (e.Level == log.LevelError || e.Level == log.LevelWarning) {
 			p.fault("log %s: %s: %s %s", e.Level, e.Source, e.Text, e.URL)
@@ -335,7 +335,7 @@ func (p *Page) Go(to string) {
 	p.Run(chromedp.Navigate(to))
 }
 
-// Load is Go for a page that may fail to load. It returns the error.
+// Load loads a URL as Go does, but returns the error if that fails.
 func (p *Page) Load(to string) error {
 	p.t.Helper()
 	p.mu.Lock()
@@ -359,8 +359,8 @@ func (p *Page) Before(js string) {
 	}))
 }
 
-// Screen goes to a screen of the console by its hash, such as "keys" or "key?db=0&k=aGk", and waits until it is open and
-// has what it asks the server for.
+// Screen goes to a screen of the console by its hash, such as "keys" or "key?db=0&k=aGk", and waits until the
+// screen is open and has the answers to its requests.
 func (p *Page) Screen(name string) {
 	p.t.Helper()
 	to := Quote("#/" + name)
@@ -373,8 +373,9 @@ func (p *Page) Screen(name string) {
 	p.Quiet("/api/feed")
 }
 
-// helpers are functions that JavaScript of the tests may use: $, the first element that a selector finds; $$, all of them; byText, the visible
-// elements of a selector whose text has a string; text, the visible text of an element; seen, whether an element has a place on the screen.
+// helpers are functions for the tests' JavaScript: $ returns the first element of a selector; $$ all of them;
+// byText the visible elements of a selector whose text contains a string; text the visible text of an
+// element; seen whether an element is visible on the screen.
 const helpers = `
 const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)];
 const seen = (e) => !!e && e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
@@ -382,8 +383,8 @@ const text = (s) => { const e = typeof s === 'string' ? $(s) : s; return e ? e.i
 const byText = (s, what) => $$(s).filter((e) => seen(e) && e.innerText.includes(what));
 `
 
-// Eval evaluates an expression in the page, waits for it if it is a promise, and returns its value as JSON has it. The expression may use
-// the helpers $, $$, text, seen and byText.
+// Eval evaluates an expression in the page, waits for it if it is a promise, and returns its value as decoded
+// from JSON. The expression may use the helpers $, $$, text, seen and byText.
 func (p *Page) Eval(js string) any {
 	p.t.Helper()
 	v, err := p.eval(Patience, js)
@@ -427,14 +428,15 @@ func (p *Page) Number(js string) float64 {
 	return n
 }
 
-// Eventually waits until an expression is true, and returns its value. It looks after each change of the document, and each 50 ms for what changes
-// without one. An exception, such as that an element is not there yet, counts as false. A navigation in between starts the wait again.
+// Eventually waits until an expression is true, and returns its value. It evaluates the expression after each
+// change of the document, and every 50 ms for other changes. An exception, such as a missing element, counts
+// as false. If the page navigates meanwhile, the wait starts again.
 func (p *Page) Eventually(js string) any {
 	p.t.Helper()
 	return p.Within(Patience, js)
 }
 
-// Within is Eventually for what may take longer than Patience.
+// Within waits as Eventually does, up to a longer time than Patience.
 func (p *Page) Within(patience time.Duration, js string) any {
 	p.t.Helper()
 	v, err := p.until(patience, js)
@@ -447,7 +449,7 @@ func (p *Page) Within(patience time.Duration, js string) any {
 func (p *Page) until(patience time.Duration, js string) (any, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	// The page gives up first, because it knows why.
+	// The page gives up first, because it knows the reason.
 	look := `new Promise((done, fail) => {
 	const end = performance.now() + ` + fmt.Sprint((patience - 10*time.Second).Milliseconds()) + `;
 	let busy_ = false, ended_ = false;
@@ -474,7 +476,7 @@ func (p *Page) until(patience time.Duration, js string) (any, error) {
 	}
 }
 
-// Wait is the function Wait for the page's test.
+// Wait calls the function Wait with the page's test.
 func (p *Page) Wait(what string, fn func() bool) {
 	p.t.Helper()
 	Wait(p.t, what, fn)
@@ -537,7 +539,7 @@ func (p *Page) write(name string, png []byte) {
 	shotMu.Unlock()
 }
 
-// dump says what the page of a failed test shows.
+// dump logs the content of the page of a failed test.
 func (p *Page) dump() {
 	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// The page tells a user of reads alone once, and leads to no command that the server refuses.
+// The page tells a read-only user so once, and offers no command that the server refuses.
 func TestThePageTellsAUserOfReadsAlone(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "support", "on", ">looking", "-@all", "+@read", "~*")

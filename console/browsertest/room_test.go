@@ -11,7 +11,8 @@ import (
 // phone is a small window, in English.
 var phone = browsertest.Options{Width: 390, Height: 844, Mobile: true}
 
-// clipped are the visible placeholders that have less room than their words. A field for a search keeps some for its cross.
+// clipped are the visible placeholders that have less room than their words. A search field reserves some
+// room for its cross.
 const clipped = `(() => {
 	const pen = document.createElement('canvas').getContext('2d');
 	return $$('input[placeholder]').filter(seen).flatMap((e) => {
@@ -63,12 +64,12 @@ func TestAPhoneHasRoomForTheHeatMapAndTheFormats(t *testing.T) {
 	p.Shot("phone-formats")
 }
 
-// shares are those of a server that works, by its commands.
+// shares are the shares of commands on a server at work.
 const shares = `{ 'RL.TAKE': 25, SET: 22, 'BF.INSERT': 7.3, SCAN: 7.2, TYPE: 6.2, GET: 4, 'SEM.RELEASE': 3.4, 'DQ.INFO': 3, 'DQ.ACK': 3,
 	HSETEX: 2.5, 'DQ.POP': 2, PTTL: 2, 'MEMORY USAGE': 2, 'DQ.ADD': 1.5, 'LOCK.ACQUIRE': 1.3, 'LOCK.RELEASE': 1.2, EVAL: 1, ZADD: 1,
 	SADDEX: 1, INFO: 0.8 }`
 
-// A name in a map of rectangles is whole, or it is out of view. Most have room, on a phone too.
+// A name in a treemap is either whole or hidden. Most names have room, even on a phone.
 func TestNamesInATreemapAreNotCut(t *testing.T) {
 	s := shop(t)
 	for name, o := range map[string]browsertest.Options{"desktop": {}, "phone": phone} {

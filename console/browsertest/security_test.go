@@ -21,7 +21,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// hostile are names and values that break consoles, and how the pages show them.
+// hostile are names and values that break consoles, and their form on the pages.
 var hostile = []struct{ raw, shown string }{
 	{`<script>hacked=1</script>`, ``},
 	{`"><img id=hacked src=x onerror=hacked=1>`, ``},
@@ -46,7 +46,7 @@ var hostile = []struct{ raw, shown string }{
 	{strings.Repeat("L", 64<<10), strings.Repeat("L", 8)},
 }
 
-// harmless fails the test if a page has run a script of the data, or has an element of it.
+// harmless fails the test if a page has run a script from the data, or contains an element from it.
 func harmless(t *testing.T, p *browsertest.Page, where string) {
 	t.Helper()
 	if p.Eval(`typeof hacked !== 'undefined' || document.getElementById('hacked') !== null ||
@@ -123,8 +123,8 @@ func TestHostileNamesAndValuesAreText(t *testing.T) {
 	}
 }
 
-// TestTheShortestAndTheLongestNames: a key may have no name at all, and one that no address of a request can hold. The console
-// stands behind a proxy that takes addresses of 8,000 bytes.
+// TestTheShortestAndTheLongestNames: a key may have the empty name, and one that no address of a request can
+// hold. The console stands behind a proxy that accepts addresses of 8,000 bytes.
 func TestTheShortestAndTheLongestNames(t *testing.T) {
 	f := browsertest.Embed(t, browsertest.FrontOptions{Wrap: func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,7 @@ func TestTheShortestAndTheLongestNames(t *testing.T) {
 	}
 	open("b", "1,048,576 bytes")
 	p.Shot("S23-name-cut")
-	// A longer name than lists have is opened by its address.
+	// A name longer than those in lists is opened by its address.
 	name := strings.Repeat("e", 500<<10)
 	f.Do("SET", name, "the longest")
 	p.Screen("key?db=0&k=" + keyURL(name))
@@ -192,7 +192,7 @@ func TestSpacesAtTheEndsOfNamesAreSeen(t *testing.T) {
 func TestTheEmptyNameHasScreens(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Allow(`^status 404: GET .*/api/(lock|queue|stream)\?`) // a poll of what FLUSHALL has removed
+	p.Allow(`^status 404: GET .*/api/(lock|queue|stream)\?`) // a poll of a key that FLUSHALL has removed
 	for _, x := range []struct {
 		screen, want string
 		make         [][]any
@@ -234,7 +234,7 @@ func outside(t *testing.T, host, target, script string) string {
 	}))
 }
 
-// probes tries what a page of another origin can try, and collects what it could read.
+// probes makes every attempt that a page of another origin can make, and collects what it could read.
 const probes = `
 const read = {}, over = {};
 const note = (name, promise) => promise.then((x) => { read[name] = x; }, () => { over[name] = true; });
@@ -266,7 +266,7 @@ func TestAPageOfAnotherOriginReadsAndChangesNothing(t *testing.T) {
 	s.Do("SET", "secret", "s3cr3t")
 	for _, host := range []string{"127.0.0.1", "localhost", "other.test"} {
 		p := browsertest.Open(t, outside(t, host, s.URL, probes), browsertest.Options{Origins: []string{strings.TrimSuffix(s.URL, "/console/")}})
-		p.Allow(`.`) // each attempt is refused somewhere, and the browser says so
+		p.Allow(`.`) // each attempt is refused somewhere, and the browser logs it
 		p.Eventually(`Object.keys(read).length + Object.keys(over).length >= 9`)
 		if got := p.Text(`JSON.stringify(read)`); got != "{}" {
 			t.Errorf("a page of %s has read %s", host, got)
@@ -299,8 +299,8 @@ func TestARebindingHostGets421(t *testing.T) {
 			t.Errorf("%s answers %v to a page of evil.test, want 421", path, status)
 		}
 	}
-	// A browser that names itself otherwise looks like a program when it asks for a range: Accept-Encoding is identity, and a page of
-	// HTTP that reads its own origin sends neither Origin nor Sec-Fetch-Site.
+	// A browser with another User-Agent looks like a program when it asks for a range: Accept-Encoding is
+	// identity, and a page over HTTP that reads its own origin sends neither Origin nor Sec-Fetch-Site.
 	p.Run(emulation.SetUserAgentOverride("Reader/1.0"))
 	for _, path := range []string{"../metrics", "../healthz"} {
 		const ranged = `, { headers: { Range: 'bytes=0-' } }).then((r) => r.status)`
@@ -310,7 +310,7 @@ func TestARebindingHostGets421(t *testing.T) {
 	}
 }
 
-// cookieOf returns the console's cookie in the browser; nil: there is none.
+// cookieOf returns the console's cookie in the browser, or nil.
 func cookieOf(t *testing.T, p *browsertest.Page, at string) *network.Cookie {
 	t.Helper()
 	var found *network.Cookie
@@ -326,7 +326,7 @@ func cookieOf(t *testing.T, p *browsertest.Page, at string) *network.Cookie {
 	return found
 }
 
-// thief makes requests with a cookie that it has stolen, and from an address.
+// thief makes requests with a stolen cookie, from an address.
 type thief struct {
 	url, from string
 	cookie    *http.Cookie
@@ -402,7 +402,7 @@ func TestAStolenCookieIsWorthNothingAfterTheLogin(t *testing.T) {
 	}
 }
 
-// TestACookieIsNotSentAcrossSites looks at the requests that pages of another site make.
+// TestACookieIsNotSentAcrossSites checks the requests that pages of another site make.
 func TestACookieIsNotSentAcrossSites(t *testing.T) {
 	var mu sync.Mutex
 	var crossed []string
@@ -466,7 +466,7 @@ func TestAnInjectedScriptDoesNotRun(t *testing.T) {
 	p.Allow(`^log error: `)
 	p.Allow(`^console error: .*(Content Security Policy|TrustedHTML|TrustedScript)`)
 	p.Allow(`^failed: `)
-	// Not tried: eval and its kin, which DevTools allows to the tests themselves.
+	// Not tried: eval and similar functions, which DevTools allows to the tests themselves.
 	for _, inject := range []string{
 		`const s = document.createElement('script'); s.text = 'hacked = 1'; document.body.append(s)`,
 		`const s = document.createElement('script'); s.append('hacked = 1'); document.body.append(s)`,
@@ -524,7 +524,7 @@ func urlOf(f *cdp.Frame) string {
 }
 
 func TestAPeerOfAnotherMachineIsDeniedWithoutAPassword(t *testing.T) {
-	// Only the peer's address is that of another machine: the test sends nothing to one.
+	// Only the peer's address is another machine's: the test sends nothing to another machine.
 	f := browsertest.Embed(t, browsertest.FrontOptions{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.RemoteAddr = "198.51.100.7:50000"

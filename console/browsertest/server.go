@@ -24,13 +24,13 @@ import (
 
 // Server is a whole ebb server in the test's process, with the console and a port for clients, both on ports of their own.
 type Server struct {
-	// URL is that of the console, with a slash at its end.
+	// URL is the URL of the console, with a slash at its end.
 	URL string
 	// Addr is the address for clients.
 	Addr string
-	// Conn runs commands as the default user. It ends with Stop; Start makes another.
+	// Conn runs commands as the default user. Stop closes it; Start makes another.
 	Conn *conn.Conn
-	// Log has what the server has logged.
+	// Log keeps the log of the server.
 	Log *Log
 
 	t    testing.TB
@@ -49,7 +49,7 @@ func Serve(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Start starts the server again, on the ports that it had.
+// Start starts the server again, on the same ports.
 func (s *Server) Start(more ...string) {
 	s.t.Helper()
 	cfg, err := config.Load(append(s.args[:len(s.args):len(s.args)], more...), nil)
@@ -70,7 +70,7 @@ func (s *Server) Stop() {
 	if s.in == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Patience) // in which the server writes its last replies
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // time for the server to write its last replies
 	defer cancel()
 	if err := s.Conn.Close(); err != nil {
 		s.t.Error(err)
@@ -84,8 +84,8 @@ func (s *Server) Stop() {
 // Service returns the commands of the server.
 func (s *Server) Service() *session.Service { return s.in.Service() }
 
-// Do runs a command as the default user and returns its reply. An argument is what conn.Conn takes. A reply that is an
-// error fails the test.
+// Do runs a command as the default user and returns its reply. The arguments are those of conn.Conn.Do. An
+// error reply fails the test.
 func (s *Server) Do(args ...any) resp.Value {
 	s.t.Helper()
 	return do(s.t, s.Conn, args)
@@ -180,7 +180,7 @@ func Site(t testing.TB, host string, h http.Handler) string {
 	return "http://" + net.JoinHostPort(host, port) + "/"
 }
 
-// Log keeps what is written to it. Any goroutine may use it.
+// Log keeps everything that is written to it. Any goroutine may use it.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder

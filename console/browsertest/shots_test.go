@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/demo"
 )
 
-// busy is a server with the demo at work, four times as fast as usual, and some load beside it.
+// busy is a server with the demo at work, four times as fast as usual, and some further load.
 func busy(t *testing.T, args ...string) *browsertest.Server {
 	t.Helper()
 	s := browsertest.Serve(t, append([]string{"--http-console-label", "production #c0392b", "--slowlog-log-slower-than", "200"}, args...)...)
@@ -68,8 +68,8 @@ func points() int {
 	return 3
 }
 
-// The screenshots S1 to S19 of the console with something to show. Without EBB_SCREENSHOTS the test takes none, and still goes through
-// all screens with data that moves.
+// The screenshots S1 to S19 of the console with real content. Without EBB_SCREENSHOTS the test takes none,
+// and still visits all screens while the data changes.
 func TestScreensWithDataThatMoves(t *testing.T) {
 	s := busy(t)
 	storm := func(ahead time.Duration) { storm(t, s, "voucher", 5000, time.Now().Add(ahead).UnixMilli()) }
@@ -187,7 +187,7 @@ func TestScreensWithDataThatMoves(t *testing.T) {
 	q.Eventually(row("worker-4"))
 	q.Shot("S18-lock-phone")
 
-	// A user who may only look. All others need a password from now on.
+	// A read-only user. All others need a password from now on.
 	p.Allow(`^status 401: `)
 	q.Allow(`^status 401: `)
 	s.Do("ACL", "SETUSER", "support", "on", ">looking", "-@all", "+@read", "~cart:*", "~session:*", "~{invoice}*", "~nightly-report")

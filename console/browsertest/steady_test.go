@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// What stands below the list of what expires next stays in its place while rows come and go.
+// The content below the list of the next expirations stays in its place while rows come and go.
 func TestWhatExpiresNextHasRowsOfOneHeight(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 20 {
@@ -32,7 +32,7 @@ func TestWhatExpiresNextHasRowsOfOneHeight(t *testing.T) {
 	}
 }
 
-// A row that goes is seen until the row below it has its place.
+// A disappearing row is visible until the row below it has taken its place.
 func TestARowThatGoesLeavesNoGap(t *testing.T) {
 	s := browsertest.Serve(t)
 	at := time.Now().UnixMilli() + 3000

@@ -81,7 +81,7 @@ func (p *Page) Tasks(fn func()) []Task {
 	return out
 }
 
-// Memory is what a tab takes up, after a collection of garbage.
+// Memory is the memory use of a tab, after a garbage collection.
 type Memory struct {
 	Heap  float64 // MiB of JavaScript
 	Nodes float64 // of documents
@@ -90,7 +90,7 @@ type Memory struct {
 // String returns the figures in words.
 func (m Memory) String() string { return fmt.Sprintf("%.1f MiB of heap, %.0f nodes", m.Heap, m.Nodes) }
 
-// Memory returns what the tab takes up.
+// Memory returns the memory use of the tab.
 func (p *Page) Memory() Memory {
 	p.t.Helper()
 	var m Memory

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// stored is what the browser keeps of the page, as a text.
+// stored returns everything that the browser keeps of the page, as a text.
 func stored(p *browsertest.Page) string {
 	return p.Text(`JSON.stringify({ ...localStorage }) + JSON.stringify({ ...sessionStorage })`)
 }
@@ -27,7 +27,7 @@ func TestTheShellKeepsNoPasswordAndNoHistoryOfAnother(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Allow(`^status (401|403|409): `)
 	p.Eventually(`$('input[name=user]')`)
-	p.Eval(`localStorage.setItem('ebb.shell', '["AUTH 0ldPassword"]')`) // of a version that kept all
+	p.Eval(`localStorage.setItem('ebb.shell', '["AUTH 0ldPassword"]')`) // stored by a version that kept all lines
 	p.Reload()
 	login(p, "default", "secret")
 	p.Screen("shell")
@@ -80,13 +80,13 @@ func TestNowIsClearOnlyAfterACheckThatWorked(t *testing.T) {
 	p.Screen("keys")
 	p.Eventually(row("no TTL"))
 
-	// A database that the server does not have is none.
+	// A database number that the server does not have is an error.
 	p.Screen("now?db=99")
 	p.Eventually(`byText('#screen .calm', 'All clear.').length`)
 	p.Screen("shell")
 	p.Eventually(`text('#screen form.line b') === 'db0>'`)
 
-	// A check that fails is none.
+	// A failed check must not look like a result.
 	p.Screen("queues")
 	p.Allow(`^status 409: GET .*/api/concerns`)
 	p.Eval(`(() => { const f = window.fetch; window.fetch = (u, o) => String(u).includes('api/concerns')
@@ -126,7 +126,7 @@ func TestAScreenThatTheUserMayNotSeeAsksForNothing(t *testing.T) {
 		}
 	}
 	n := len(p.Hits())
-	p.Eval(`new Promise((done) => setTimeout(done, 6000))`) // Expiry would ask each 5 s
+	p.Eval(`new Promise((done) => setTimeout(done, 6000))`) // Expiry would ask every 5 s
 	for _, h := range p.Hits()[n:] {
 		if !strings.Contains(h.URL, "/api/feed") && !strings.Contains(h.URL, "/api/me") {
 			t.Errorf("the screen asks for %s", h.URL)
@@ -161,7 +161,7 @@ func TestTheBarNamesTheActingUser(t *testing.T) {
 	}
 	p.Eventually(`$('#bar .user')?.innerText === 'default'`)
 	p.Eventually(within("k", "Delete") + `?.disabled === false`)
-	// What is not a screen is not a route.
+	// A name that is not a screen is not a route.
 	for _, name := range []string{"login", "hot", "nosuch"} {
 		p.Eval(`location.hash = '#/` + name + `'`)
 		p.Eventually(`$('#screen .tiles') && document.title.startsWith('Now')`)
@@ -169,7 +169,7 @@ func TestTheBarNamesTheActingUser(t *testing.T) {
 	}
 }
 
-// A dialog is about the screen on which it stands: it does not stay when the browser goes back to another one.
+// A dialog belongs to the screen on which it was opened: it closes when the browser goes back to another one.
 func TestADialogClosesWhenTheScreenBehindItChanges(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")
@@ -183,7 +183,7 @@ func TestADialogClosesWhenTheScreenBehindItChanges(t *testing.T) {
 	if s.Do("EXISTS", "k").Int != 1 {
 		t.Error("the key was deleted")
 	}
-	// An answer that comes after the reader has gone elsewhere leads to no other screen.
+	// An answer that arrives after the reader has gone elsewhere opens no other screen.
 	p.Screen("key?db=0&k=" + keyURL("k"))
 	p.Eval(`(() => { const f = window.fetch; window.fetch = async (u, o) => { const r = await f(u, o);
 		if (String(u).includes('api/do')) await new Promise((go) => { window.arrive = go; }); return r; }; })()`)

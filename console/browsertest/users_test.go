@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/console/browsertest"
 )
 
-// fill writes something of every kind: a shop's keys, and a key outside of it.
+// fill writes data of every kind: a shop's keys, and a key outside of it.
 func fill(s *browsertest.Server) {
 	s.Do("SET", "shop:greeting", "hello", "EX", 600)
 	s.Do("HSET", "shop:cart", "apple", 1, "pear", 2)
@@ -67,7 +67,7 @@ func TestAUserOfSomeKeysSeesThoseAndNoError(t *testing.T) {
 		if wrong := p.Text(`byText('#screen .error', '').map((e) => e.innerText).join()`); wrong != "" {
 			t.Errorf("%s shows an error: %s", name, wrong)
 		}
-		// What the user may not do is absent, or grey with the rule that would allow it.
+		// A control for a command that the user may not run is absent, or grey with the rule that would allow it.
 		usable := p.Text(`$$('#screen button:not(.head)').filter((b) => seen(b) && !b.disabled).map((b) => b.innerText.trim()).join('\n')`)
 		for b := range strings.SplitSeq(usable, "\n") {
 			switch b {
@@ -188,7 +188,7 @@ func TestTheKeyboardAloneChangesATTL(t *testing.T) {
 		t.Errorf("the TTL is %d ms", ttl)
 	}
 
-	// A dialog keeps the focus within, and Escape closes it and leads back.
+	// A dialog keeps the focus inside; Escape closes it and returns the focus.
 	tabTo(t, p, `e.tagName === 'BUTTON' && e.innerText === 'Delete'`)
 	p.Press(kb.Enter)
 	p.Eventually(`$('dialog[open]')`)
@@ -216,7 +216,7 @@ func TestTheKeyboardAloneChangesATTL(t *testing.T) {
 	p.Eventually(`text('#screen h1').includes(` + browsertest.Quote(name) + `)`)
 }
 
-// A screen draws itself again when its key changes.
+// A screen renders again when its key changes.
 func TestTheFocusStaysWhereItIsWhenAKeyChanges(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("HSET", "cart", "apple", 1)
@@ -227,7 +227,7 @@ func TestTheFocusStaysWhereItIsWhenAKeyChanges(t *testing.T) {
 	p.Eventually(row("pear") + ` && document.activeElement.innerText === 'Rename'`)
 }
 
-// Where default has no password, the others log in all the same; and a user of a phone logs out.
+// If default has no password, other users can still log in; and a user on a phone can log out.
 func TestAUserLogsInBesideDefaultAndOutOnAPhone(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL, browsertest.Options{Width: 320, Height: 640, Mobile: true})

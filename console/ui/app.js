@@ -1,4 +1,5 @@
-// The beginning: the user, the frame, and the screen that the hash names. A login is asked for where the server wants one.
+// The program starts here: it loads the user, the frame, and the screen that the hash names. If the server requires a login, it asks for
+// one.
 import { ApiError, messageOf, onFail } from './lib/api.js';
 import { id } from './lib/bytes.js';
 import * as errors from './lib/errors.js';
@@ -10,7 +11,7 @@ import * as router from './router.js';
 import { askMe, isKnown, me, setMe } from './user.js';
 
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
-/** The next try after one that failed, ms; and how often the rights of the user are asked for again. */
+/** The delay before the next try after a failed one, and the interval at which the page asks for the user's rights again, ms. */
 const RETRY = 2000,
   CHECK = 30_000;
 let retry = 0,
@@ -29,12 +30,12 @@ async function boot() {
     if (!isKnown() || !s.role || s.role === me().role) return;
     me().role = s.role;
     frame.paintBar();
-    check(); // a replica takes no writes, and a master does
+    check(); // a server that has become a replica accepts no writes, and a new master does
   });
   frame.paintFrame(app);
 }
 
-/** Says why the page does not begin, and tries again. @param {unknown} e */
+/** Shows why the page cannot start, and tries again. @param {unknown} e */
 function showFailure(e) {
   const loading = e instanceof ApiError ? e.loading : null,
     forbidden = e instanceof ApiError && e.status === 403;
@@ -52,8 +53,8 @@ function showFailure(e) {
 }
 
 /**
- * Asks who the user is, and what the user may do. Another tab may have logged in another user, and rules change while a page is open: the
- * page then opens the screen again.
+ * Asks the server for the user and the user's rights. If another tab has logged in another user, or the rules have changed since the page
+ * opened, the page opens the screen again.
  */
 async function check() {
   checkedAt = Date.now();
@@ -69,12 +70,12 @@ async function check() {
     setMe(next);
     frame.paintBanner();
   } else if (!document.querySelector('dialog[open]')) {
-    setMe(next); // a dialog stays: the next look is soon
+    setMe(next); // an open dialog stays open: the next check follows soon
     frame.paintFrame(app);
   }
 }
 
-/** Shows the login in place of the frame. */
+/** Replaces the frame by the login. */
 async function askLogin() {
   router.endScreen();
   events.stop();
@@ -103,6 +104,6 @@ document.addEventListener('visibilitychange', () => {
 router.start(frame.paintRoute);
 frame.start(boot, askLogin);
 frame.setTheme();
-localStorage.removeItem('ebb.shell'); // of versions that kept one history for all users, with passwords
+localStorage.removeItem('ebb.shell'); // older versions kept one history for all users there, with passwords
 await startLang();
 boot();

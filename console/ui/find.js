@@ -1,4 +1,4 @@
-// Find: a screen, a key, a prefix or a command by a few letters of it.
+// Find looks for a screen, a key, a prefix or a command by a few of its letters.
 import { get } from './lib/api.js';
 import { fromText, glob, quote, show, url } from './lib/bytes.js';
 import { h, list } from './lib/h.js';
@@ -8,7 +8,7 @@ import { db, link, RAIL, screen } from './router.js';
 /** @import { B, Child, CommandRow } from './lib/types.js' */
 /** @typedef {{id: string, href: string, what: Child, kind: string}} Row */
 
-/** The keys that begin with what is typed, and the commands that have it in their names, at most. */
+/** How many keys that begin with the text, and how many commands whose names contain it, Find shows at most. */
 const KEYS = 8,
   COMMANDS = 12;
 
@@ -26,7 +26,7 @@ function allCommands() {
   return asked;
 }
 
-/** The screens whose name or title fits. @param {(name: string) => boolean} fits @returns {Row[]} */
+/** The screens whose name or title matches. @param {(name: string) => boolean} fits @returns {Row[]} */
 const screens = (fits) =>
   RAIL.filter((n) => fits(t(n + '.title').toLowerCase()) || fits(n)).map((n) => ({
     id: 's' + n,
@@ -35,10 +35,10 @@ const screens = (fits) =>
     kind: t('find.screen'),
   }));
 
-/** A row that leads to a key. @param {B} k @param {string} kind @returns {Row} */
+/** A row that opens a key. @param {B} k @param {string} kind @returns {Row} */
 const keyRow = (k, kind) => ({ id: 'f' + quote(k), href: link('key', { db: db(), k: url(k) }), what: show(k, 60, true), kind });
 
-/** A row that leads to the shell with a line. @param {string} line @param {string} [summary] @returns {Row} */
+/** A row that opens the shell with a line. @param {string} line @param {string} [summary] @returns {Row} */
 const lineRow = (line, summary) => ({
   id: 'c' + line.trim(),
   href: link('shell', { line }),
@@ -47,7 +47,8 @@ const lineRow = (line, summary) => ({
 });
 
 /**
- * The commands that have a text in their names, whatever its case: those of one word first, and among these those that begin so.
+ * Returns the commands whose names contain a text in any case. Commands of one word come first, and among these the ones that begin with
+ * the text.
  * @param {CommandRow[]} all
  * @param {string} s
  */
@@ -63,14 +64,14 @@ const isLine = (all, s) => {
   return all.some((c) => line.startsWith(c.name + ' '));
 };
 
-/** A row that lists the keys that match, where the text is a pattern. @param {string} s @returns {Row[]} */
+/** A row that lists the matching keys if the text is a pattern. @param {string} s @returns {Row[]} */
 const matches = (s) =>
   /[*?]|\[.+\]/.test(s)
     ? [{ id: 'm' + s, href: link('keys', { db: db(), match: s }), what: show(fromText(s), 60, true), kind: t('find.match') }]
     : [];
 
 /**
- * What can be done with the text itself: keys that begin so, and commands.
+ * Returns the actions for the text itself: show the keys that begin with it, or run it as a command.
  * @param {string} s
  * @param {CommandRow[]} all the commands of the server
  * @returns {Row[]}
@@ -82,12 +83,12 @@ function uses(s, all) {
     exact = names[0]?.name === s.trim().toUpperCase(),
     rows = names.slice(0, COMMANDS).map((c) => lineRow(c.name + ' ', c.summary)),
     line = isLine(all, s) ? [lineRow(s.trim())] : [];
-  // A line that begins in capitals is meant as a command, and so is the whole name of one.
+  // A line that begins with a capital letter is probably a command, and so is the complete name of one.
   if (exact) return [...rows.slice(0, 1), prefix, ...rows.slice(1)];
   return /^\s*[A-Z]{2}/.test(s) ? [...line, prefix, ...rows] : [prefix, ...line, ...rows];
 }
 
-/** The key of this very name, if there is one, and keys that begin so. @param {string} s */
+/** The key with exactly this name, if it exists, and keys that begin with it. @param {string} s */
 async function keys(s) {
   const k = fromText(s),
     a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: KEYS, name: url(k) }).catch(() => null),
@@ -112,11 +113,11 @@ class Find {
     this.results = h('ul', { class: 'results' });
     /** @type {Row[]} */
     this.rows = [];
-    /** The row that Enter opens. */
+    /** The row that Enter would open. */
     this.at = 0;
-    /** The number of searches so far: the answers of older ones come too late. */
+    /** The number of searches so far, by which Find recognises answers of outdated searches. */
     this.searches = 0;
-    /** The search for what the field has. Enter waits for it. */
+    /** The search for the field's current text. Enter waits until it ends. */
     this.found = Promise.resolve();
     this.box = h('dialog', { 'aria-label': t('find.title') }, h('label', null, this.input), this.results);
     this.box.addEventListener('close', () => this.box.remove());
@@ -174,14 +175,14 @@ class Find {
     this.paint();
   }
 
-  /** Opens the row that is marked, once the search has ended. */
+  /** Opens the marked row once the search has ended. */
   async choose() {
     const search = this.searches;
     await this.found;
     if (search !== this.searches || !this.rows[this.at] || !this.box.open) return;
     location.hash = this.rows[this.at].href;
     this.box.close();
-    screen.focus({ preventScroll: true }); // not the button of Find, which an Enter that is held would press
+    screen.focus({ preventScroll: true }); // if the focus stayed on the button of Find, a held Enter would press it
   }
 }
 

@@ -1,4 +1,4 @@
-// What stands around the screens: the rail, the top bar, the banner, and the keys that all screens have.
+// The frame around the screens: the rail, the top bar, the banner, and the keyboard shortcuts of all screens.
 import { post } from './lib/api.js';
 import { show } from './lib/bytes.js';
 import * as events from './lib/events.js';
@@ -13,7 +13,7 @@ const root = document.documentElement,
   rail = h('nav', { id: 'rail' }),
   banner = h('div', { id: 'banner', role: 'status' });
 
-/** What follows a logout, and how the user logs in. */
+/** Callbacks of the program: loggedOut runs after a logout, and askLogin shows the login. */
 let loggedOut = () => {},
   askLogin = () => {};
 
@@ -32,7 +32,7 @@ export function paintFrame(app) {
   render();
 }
 
-/** The drawer of a phone is open: what stands behind it takes neither clicks nor keys. */
+/** Whether the drawer of a phone is open. Then the page behind it accepts neither clicks nor keys. */
 const isDrawerOpen = () => root.classList.contains('drawer');
 
 /** Opens the drawer. */
@@ -60,7 +60,7 @@ export function paintRoute(name) {
   paintBar();
 }
 
-/** A button of the bar with an icon alone. @param {string} name @param {string} words @param {() => void} fn @param {object} [props] */
+/** A button of the bar that only has an icon. @param {string} name @param {string} words @param {() => void} fn @param {object} [props] */
 const iconButton = (name, words, fn, props) =>
   h('button', { class: 'ghost', type: 'button', title: words, 'aria-label': words, on: { click: fn }, ...props }, icon(name));
 
@@ -90,14 +90,14 @@ export function paintBar() {
   );
 }
 
-/** The other theme, and the other language: in the bar, and on a phone in the drawer. @param {string} look */
+/** Buttons that switch theme and language: in the bar, and on a phone in the drawer. @param {string} look */
 const themeButton = (look) =>
   iconButton('theme', t('theme'), () => setTheme(root.dataset.theme === 'dark' ? 'light' : 'dark'), { class: look });
 /** @param {string} look */
 const languageButton = (look) =>
   h('button', { class: look, type: 'button', title: t('language'), on: { click: nextLanguage } }, lang() === 'en' ? '中文' : 'English');
 
-/** Ends the login, or leads to one where there are other users: in the bar, and on a phone in the drawer. @param {string} look */
+/** A button that logs out, or, if there are other users, opens the login: in the bar, and on a phone in the drawer. @param {string} look */
 function accountButton(look) {
   const { loginable, others } = me();
   if (loginable) return h('button', { type: 'button', class: look, on: { click: logout } }, t('logout'));
@@ -111,10 +111,10 @@ function badge(label) {
   return el;
 }
 
-/** The databases that a bar offers, at most. */
+/** How many databases a bar offers at most. */
 const DATABASES = 1024;
 
-/** The choice of the database: the same screen about another one. */
+/** A choice of the database, which opens the same screen for another one. */
 function databases() {
   const choice = h(
     'select',
@@ -139,22 +139,22 @@ async function nextLanguage() {
   paintFrame(/** @type {HTMLElement} */ (document.getElementById('app')));
 }
 
-/** Sets the theme that the user wants, or the one of the browser. @param {string} [want] */
+/** Sets the user's theme, or else the browser's. @param {string} [want] */
 export function setTheme(want) {
   if (want) localStorage.setItem('ebb.theme', want);
   root.dataset.theme = want || localStorage.getItem('ebb.theme') || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 }
 
 async function logout() {
-  // The histories of the shell, of all users: the next user may be another person.
+  // Deletes the shell histories of all users, because the next user may be another person.
   for (const k of Object.keys(localStorage)) if (k.startsWith('ebb.shell')) localStorage.removeItem(k);
   kept.clear();
-  await post('logout'); // if that fails the login is still there, and the page says so
+  await post('logout'); // if that fails, the login remains, and the page tells that
   events.stop();
   loggedOut();
 }
 
-/** Says that the server loads, that the events stand still, or that they are lost. */
+/** Tells in the banner that the server is loading, or that the events are paused or lost. */
 export function paintBanner() {
   const { paused, live, since, why, next } = events.status(),
     lost = !paused && !live && since > 0,
@@ -175,7 +175,7 @@ export function paintBanner() {
   fill(banner, messages);
 }
 
-/** The keys of all screens: Ctrl-K finds, / goes to the filter, j to the first row. @param {KeyboardEvent} e */
+/** Handles the shortcuts of all screens: Ctrl-K opens Find, / moves to the filter, j to the first row. @param {KeyboardEvent} e */
 function keydown(e) {
   if (e.key === 'Escape' && isDrawerOpen() && !document.querySelector('dialog[open]')) closeDrawer();
   const at = /** @type {Element} */ (e.target);
@@ -195,8 +195,8 @@ function keydown(e) {
 }
 
 /**
- * Keeps the banner up to date, closes the drawer of a phone, and takes keys.
- * @param {() => void} fn what follows a logout
+ * Updates the banner, closes a phone's drawer, and handles the keyboard shortcuts.
+ * @param {() => void} fn called after a logout
  * @param {() => void} login shows the login
  */
 export function start(fn, login) {
@@ -211,6 +211,6 @@ export function start(fn, login) {
       leads = !!at.closest('#rail a');
     if (isDrawerOpen() && (leads || !at.closest('#rail,.menu'))) closeDrawer(leads);
   });
-  // A window that has become wide has no drawer.
+  // A wide window has no drawer.
   matchMedia('(min-width: 768px)').addEventListener('change', () => closeDrawer());
 }

@@ -1,4 +1,4 @@
-// The screen that the hash names: #/keys?db=0&match=a*
+// The router opens the screen that the hash names: #/keys?db=0&match=a*
 import { ApiError, isAbort, isPassing, messageOf, refusal } from './lib/api.js';
 import { query } from './lib/bytes.js';
 import { closeDialogs, endMessages } from './lib/dialog.js';
@@ -11,25 +11,28 @@ import { button, can, isKnown, me } from './user.js';
 
 /** The screens of the rail. */
 export const RAIL = ['now', 'expiry', 'keys', 'limits', 'locks', 'queues', 'streams', 'performance', 'server', 'shell'];
-/** What a route may name. */
+/** The screens that a route may name. */
 const SCREENS = new Set([...RAIL, 'key']);
-/** Where the browser keeps the database of a tab. */
+/** The key in the browser's storage for the database of a tab. */
 const DB = 'ebb.db';
-/** The time until the next try of a screen that has failed while the server was busy, ms. */
+/** The delay before a screen that failed because the server was busy is opened again, ms. */
 const RETRY = 2000;
-/** The longest name of a key in base64 that the body of a request holds. */
+/** The longest base64 name of a key that fits in the body of a request. */
 const LONGEST = 1_040_000;
 
-/** The element of the screens. */
+/** The element that contains the screen. */
 export const screen = h('main', { id: 'screen', tabIndex: -1 });
 
-/** Ends with the screen that is open. */
+/** Aborts when the open screen ends. */
 let open = new AbortController();
-/** The screen failed because the server is away or busy: it opens again when the events are back, or soon where they are not lost. */
+/**
+ * Whether the screen failed because the server is away or busy. It opens again when the events return, or, if they are not lost, after a
+ * delay.
+ */
 let isAway = false;
-/** A screen leads to the next one by itself: what it has just said stays. */
+/** Whether one screen opens the next by itself. Then the messages on the page stay. */
 let ledByScreen = false;
-/** What the frame around the screens does when the route changes. @type {(screen: string) => void} */
+/** The frame's function for a changed route. @type {(screen: string) => void} */
 let routed = () => {};
 
 /** The hash of a route. @param {string} name @param {Params} [params] */
@@ -49,22 +52,22 @@ export function route() {
   return { name: SCREENS.has(name) ? name : 'now', params: new Map(new URLSearchParams(q || '')) };
 }
 
-/** The database of the route, else the one before; 0 where the server has no such database. */
+/** The database of the route, or else the last one; 0 if the server has no such database. */
 export function db() {
   const asked = route().params.get('db'),
     n = Number(asked ?? (sessionStorage.getItem(DB) || (isKnown() ? me().db : 0)));
   return Number.isInteger(n) && n >= 0 && n < ((isKnown() && me().databases) || 16) && asked !== '' ? n : 0;
 }
 
-/** Ends the screen that is open. */
+/** Ends the open screen. */
 export const endScreen = () => open.abort();
 
-/** Opens the screen again that has failed while the server was away. */
+/** Reopens the screen if it failed while the server was away. */
 export function reopen() {
   if (isAway) render();
 }
 
-/** Shows why a read failed, in place of the screen. @param {unknown} e */
+/** Replaces the screen by the reason why a read failed. @param {unknown} e */
 function showError(e) {
   if (isAbort(e) || (e instanceof ApiError && e.login)) return;
   isAway = isPassing(e);
@@ -85,7 +88,7 @@ function showError(e) {
   );
 }
 
-/** Opens a screen again that has failed, unless the user has left it. @param {AbortController} failed @param {number} ms the least time */
+/** Reopens a failed screen, unless the user has left it. @param {AbortController} failed @param {number} ms the least time */
 function retryLater(failed, ms) {
   setTimeout(
     () => {
@@ -97,20 +100,20 @@ function retryLater(failed, ms) {
   );
 }
 
-/** The length of the name of a key that the page cannot ask for; 0 for others. @param {Map<string, string>} params */
+/** The length of a key's name that is too long for a request, otherwise 0. @param {Map<string, string>} params */
 function tooLong(params) {
   const k = params.get('k') || '',
     cut = /^!(\d+)$/.exec(k);
   return cut ? Number(cut[1]) : k.length > LONGEST ? Math.floor((k.length * 3) / 4) : 0;
 }
 
-/** What a screen gets until it ends. @param {Map<string, string>} params @param {AbortController} end @returns {Ctx} */
+/** The context that a screen uses until it ends. @param {Map<string, string>} params @param {AbortController} end @returns {Ctx} */
 const context = (params, end) => ({
   params,
   me: me(),
   db: db(),
   go: (name, to) => {
-    if (!end.signal.aborted) go(name, to); // else the reader has gone elsewhere
+    if (!end.signal.aborted) go(name, to); // otherwise the reader has gone elsewhere
   },
   link,
   can,
@@ -124,26 +127,26 @@ const context = (params, end) => ({
   },
   fail: (e) => {
     if (end.signal.aborted || isAbort(e) || (e instanceof ApiError && e.login)) return;
-    end.abort(); // its timers and its events end with it
+    end.abort(); // ends the screen's timers and events
     showError(e);
   },
 });
 
-/** How far the page was scrolled, the link that had the focus or stands in the row that had it; '': none. */
+/** A scroll position, and the focused link or the link in the focused row; '' if there is none. */
 /** @typedef {{y: number, href: string, isRow: boolean}} Place */
 
-/** The time in which the rows of a screen come, ms. */
+/** How long the router waits for the rows of a screen, ms. */
 const PATIENCE = 5000;
-/** What a reader does who looks for something else. */
+/** The events that show that the reader is moving on the page. */
 const MOVES = ['wheel', 'keydown', 'pointerdown', 'touchstart'];
 
-/** The places, by the names of the entries of the history. @type {Map<string, Place>} */
+/** The reader's places, by the names of the history's entries. @type {Map<string, Place>} */
 const places = new Map();
-/** The entry that is shown, and the number of those that have a name. */
+/** The name of the shown entry, and the number of entries that have a name. */
 let entry = '',
   entries = 0;
 
-/** Notes the place on the screen that the reader leaves. */
+/** Records the reader's place on the screen that the reader leaves. */
 function leave() {
   const at = document.activeElement?.closest('#screen *'),
     row = at?.closest('tr'),
@@ -151,17 +154,17 @@ function leave() {
   places.set(entry, { y: scrollY, href: link?.getAttribute('href') || '', isRow: at === row });
 }
 
-/** The place that the reader had on the entry that is shown now; undefined for a new entry, which gets a name. */
+/** Returns the reader's place on the shown entry. For a new entry it returns undefined, and gives the entry a name. */
 function arrive() {
   entry = history.state?.place || '';
   if (entry) return places.get(entry);
-  entry = performance.timeOrigin + '.' + ++entries; // a page that is loaded again knows no places of the page before
+  entry = performance.timeOrigin + '.' + ++entries; // a reloaded page must not find the places of the page before
   history.replaceState({ place: entry }, '');
   return undefined;
 }
 
 /**
- * Leads back to a place as soon as the screen has come as far, unless the reader moves before.
+ * Scrolls to a place as soon as the screen is long enough, unless the reader moves first.
  * @param {Place} place
  * @param {AbortSignal} stop the end of the screen
  */
@@ -172,7 +175,7 @@ function restore(place, stop) {
     timer = setTimeout(end, PATIENCE);
   let isFocused = !place.href;
   function look() {
-    if (scrollY < place.y) scrollTo(0, place.y); // as far as there are rows
+    if (scrollY < place.y) scrollTo(0, place.y); // as far as the rows reach
     const link = isFocused ? undefined : [...screen.querySelectorAll('a')].find((a) => a.getAttribute('href') === place.href);
     if (link) {
       isFocused = true;
@@ -223,7 +226,7 @@ export async function render(moved) {
   }
 }
 
-/** Says that the page has only a beginning of a key's name. @param {HTMLElement} root @param {number} n its length */
+/** Tells the reader that the page only has the beginning of a key's name. @param {HTMLElement} root @param {number} n its length */
 function showLong(root, n) {
   const words = h('p', null, t('key.long', { n: num(n) }));
   fill(
@@ -233,8 +236,8 @@ function showLong(root, n) {
 }
 
 /**
- * The error of a screen that did not load. One that was never open comes from the server, which may be away: the page tries again when
- * the events are back.
+ * Returns the error of a screen that did not load. If the code of the screen did not load, the server may be away: the page tries again
+ * when the events return.
  * @param {string} name
  * @param {unknown} e
  */

@@ -1,4 +1,4 @@
-// The user, and what the user may do.
+// The user and the user's rights.
 import { get } from './lib/api.js';
 import { id } from './lib/bytes.js';
 import { h } from './lib/h.js';
@@ -9,13 +9,13 @@ import { t } from './lib/i18n.js';
 /** @type {Me|null} */
 let user = null;
 
-/** Whether the server has said who the user is. */
+/** Whether the server has told who the user is. */
 export const isKnown = () => user !== null;
 
-/** The user. The screens begin after it is known. */
+/** The user. Screens open only after it is known. */
 export const me = () => /** @type {Me} */ (user);
 
-/** What screens keep for the user until the page or the login ends, by their names. @type {Map<string, HTMLElement>} */
+/** The elements that screens keep until the page closes or the login ends, by name. @type {Map<string, HTMLElement>} */
 export const kept = new Map();
 
 /** @param {Me} next */
@@ -27,7 +27,7 @@ export function setMe(next) {
 /** Asks the server who the user is. */
 export const askMe = () => get('me');
 
-/** Actions on the server itself, which a replica that refuses writes does as well. */
+/** Actions on the server itself. A replica that refuses writes allows them too. */
 const ON_SERVER = /^(server|performance|locks\.kill|shell|walk)/;
 
 /** Whether the user may do an action. @type {Ctx['can']} */

@@ -1,4 +1,4 @@
-// What needs attention, on the screen Now: in the server as a whole by the latest sample, and among its data.
+// The concerns on the screen Now: about the server as a whole, from the latest sample, and about its data.
 import { h, fill, list, setText } from '../lib/h.js';
 import { status } from '../lib/events.js';
 import { missing } from '../lib/poll.js';
@@ -6,7 +6,7 @@ import { show, text, url } from '../lib/bytes.js';
 import { t, span, has } from '../lib/i18n.js';
 
 /** @import { Attention, Concern, ConcernsAnswer, Ctx } from '../lib/types.js' */
-/** A thing that needs attention, or how many others there are of its kind. */
+/** A concern, or the number of other concerns of the same kind. */
 /** @typedef {Partial<Attention & Concern> & {code: string, level: string, others?: number}} Row */
 
 /** The screen that lists all concerns of a kind. */
@@ -20,13 +20,13 @@ const SCREEN = new Map([
   ['rule', 'streams'],
 ]);
 
-/** The kinds by weight: what stands still now, and then what has happened. Those that are not here are heavier: they concern the server. */
+/** The kinds by weight: first what is blocked now, then past events. Kinds that are not in this list concern the server, and weigh more. */
 const WEIGHTS = ['undelivered', 'rule', 'unattended', 'lockwait', 'throttled', 'behind', 'leases', 'acl', 'dead'];
 
-/** Those to act on first, and then by weight. @param {Row} a @param {Row} b */
+/** Sorts urgent rows first, and then by weight. @param {Row} a @param {Row} b */
 const heavier = (a, b) => Number(b.level === 'act') - Number(a.level === 'act') || WEIGHTS.indexOf(a.code) - WEIGHTS.indexOf(b.code);
 
-/** Where a row leads to. @param {Ctx} ctx @param {Row} r */
+/** The destination of a row's link. @param {Ctx} ctx @param {Row} r */
 function place(ctx, r) {
   const { db } = r;
   if (!r.k) return ctx.link(r.screen || 'now');
@@ -56,7 +56,7 @@ function makeRow(ctx, r) {
   );
 }
 
-/** The concerns, the others of a kind as one line behind the worst ones. @param {ConcernsAnswer} a @returns {Row[]} */
+/** The concerns. After the worst ones of a kind, one line counts the others. @param {ConcernsAnswer} a @returns {Row[]} */
 const withOthers = (a) =>
   a.rows.flatMap((r, i, all) => {
     const n = a.more?.[r.code];
@@ -71,7 +71,7 @@ export function attentionList(ctx) {
   let server = null;
   /** @type {ConcernsAnswer|null} */
   let data = null;
-  /** Why the data could not be looked at; '': it was. */
+  /** The reason why the page could not check the data; '' if it could. */
   let failure = '';
   /** @param {Row[]} rows */
   function paintRows(rows) {
@@ -116,7 +116,7 @@ export function attentionList(ctx) {
       server = rows;
       paint();
     },
-    /** What concerns the data: null where the look has failed. @param {ConcernsAnswer|null} answer @param {string} why */
+    /** The concerns about the data; null if the check has failed. @param {ConcernsAnswer|null} answer @param {string} why */
     setData(answer, why) {
       data = answer || data;
       failure = why;
@@ -125,7 +125,7 @@ export function attentionList(ctx) {
   };
 }
 
-/** Whether the samples are old: the server may have begun again since. */
+/** Whether the samples are outdated, as after a restart of the server. */
 function isLost() {
   const { live, paused } = status();
   return !live && !paused;

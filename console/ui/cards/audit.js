@@ -1,4 +1,4 @@
-// The cards of the screen Server about what was refused, and what the console ran.
+// The cards of the screen Server about refused requests, and about the commands that the console ran.
 import { h } from '../lib/h.js';
 import { clock, get } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -10,7 +10,7 @@ import { t, span, time, date } from '../lib/i18n.js';
 
 /** @import { AclLogRow, AuditRow, Column, Ctx } from '../lib/types.js' */
 
-/** The requests that the card shows. */
+/** How many requests the card shows. */
 const SHOWN = 100;
 
 /** @param {AclLogRow} r */

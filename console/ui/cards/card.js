@@ -1,4 +1,4 @@
-// What the cards of the screens Server and Performance share.
+// The common part of the cards on the screens Server and Performance.
 import { ApiError, isAbort, isPassing, refusal } from '../lib/api.js';
 import { h, setText } from '../lib/h.js';
 import { t } from '../lib/i18n.js';
@@ -7,9 +7,9 @@ import { poll } from '../lib/poll.js';
 /** @import { Child, Ctx } from '../lib/types.js' */
 
 /**
- * A card that reads its figures by itself. read answers what the API denied. A card of which nothing is left is hidden, and the line below
- * the jumps names it. A failure stands in the card, and the others go on.
- * again reads at once, as after a command that the card has run.
+ * A card that reads its figures by itself. read returns the parts that the API denied. If nothing of a card is left, the page hides it,
+ * and the line below the jumps names it. An error shows in the card, and the other cards continue. again reads at once, for example after
+ * a command of the card.
  * @param {Ctx} ctx
  * @param {{title: string, text?: string, ms: number, tools?: Child, body: Child, read: () => Promise<string[]|undefined|void>}} o
  */
@@ -35,18 +35,18 @@ export function card(ctx, o) {
   return { again, el };
 }
 
-/** Whether nothing is seen of what a card shows. @param {Child} body @returns {boolean} */
+/** Whether all contents of a card are hidden. @param {Child} body @returns {boolean} */
 const isEmpty = (body) =>
   Array.isArray(body) ? body.every(isEmpty) : !(body instanceof HTMLElement) || !!body.hidden || body.textContent.trim() === '';
 
-/** Hides a card because of commands that the user may not run, or shows it where there are none. @param {HTMLElement} el
+/** Hides a card if the user may not run its commands, and otherwise shows it. @param {HTMLElement} el
  * @param {string[]} denied */
 export function refused(el, denied) {
   el.hidden = denied.length > 0;
   el.dispatchEvent(new CustomEvent('refused', { detail: denied }));
 }
 
-/** Buttons that lead to the cards of a long screen, by their titles, and a line that names the cards that are refused.
+/** Buttons that lead to the cards of a long screen, by their titles, and a line that names the cards that the user may not see.
  * @param {Element[]} cards */
 export function jumps(cards) {
   const note = h('p', { class: 'faint', hidden: true });
@@ -72,9 +72,9 @@ export function jumps(cards) {
   return h('div', null, h('nav', { class: 'jumps', 'aria-label': t('jumps') }, buttons), note);
 }
 
-/** Whether an error is one of the whole page, and no card tells of it. @param {unknown} e */
+/** Whether the whole page reports an error, so that no card needs to. @param {unknown} e */
 export const isHandledByPage = (e) => isPassing(e) || isAbort(e) || (e instanceof ApiError && e.login);
 
-/** A property in a list of them; nothing where the value is not known. @param {string} name @param {Child} v @param {string} [cls] */
+/** An entry in a list of properties; nothing if the value is not known. @param {string} name @param {Child} v @param {string} [cls] */
 export const property = (name, v, cls) =>
   v !== undefined && v !== null && v !== '' && h('div', null, h('dt', null, name), h('dd', { class: cls || '' }, v));

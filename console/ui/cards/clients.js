@@ -18,7 +18,7 @@ const seconds = (name, more) =>
     ...more,
   });
 
-/** A column of a text that the client has chosen. @param {string} id @param {string} label @param {(r: ClientRow) => string} value
+/** A column for a text that clients set. @param {string} id @param {string} label @param {(r: ClientRow) => string} value
  * @param {Partial<Column<ClientRow>>} [more] @returns {Column<ClientRow>} */
 const chosen = (id, label, value, more) =>
   column.of(id, label, value, { minor: true, cell: (r) => (value(r) ? show({ t: value(r) }, 40, true) : ''), ...more });

@@ -1,4 +1,4 @@
-// The card of the configuration on the screen Server: what differs from its default, and all other directives by search.
+// The card of the configuration on the screen Server: it shows the directives that differ from their defaults, and finds all others.
 import { h, fill, searchBox } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -10,7 +10,7 @@ import { argv, show, text } from '../lib/bytes.js';
 import { t, meanings } from '../lib/i18n.js';
 
 /** @import { B, Column, ConfigRow, Ctx } from '../lib/types.js' */
-/** A directive in the reader's language; english is its meaning in English, and from where it was given. */
+/** A directive in the reader's language; english is its description in English, and the source of its value. */
 /** @typedef {ConfigRow & {english: string, from: string}} Row */
 
 const TABS = ['changed', 'all', 'ignored'];
@@ -41,7 +41,7 @@ const columns = () => [
   column.of('doc', t('config.doc'), (r) => r.doc, { wide: true, minor: true, sort: false, cell: docCell }),
 ];
 
-/** Asks for the value of a directive, and sets it. Returns whether it has. @param {number} db @param {Row} r */
+/** Asks for the value of a directive, and sets it. Returns whether it succeeded. @param {number} db @param {Row} r */
 async function change(db, r) {
   const a = await form({
     title: t('config.change.of', { name: r.name }),

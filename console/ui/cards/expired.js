@@ -1,4 +1,4 @@
-// What has expired, on the screen Expiry: how late, what went just now; and a heat map of remaining times by prefix.
+// Past expirations on the screen Expiry: how late they were, and the latest ones. Also a heat map of remaining times by prefix.
 import { h, fill, list, setText } from '../lib/h.js';
 import { endWalk, get, isAbort, post, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -10,11 +10,11 @@ import { t, span, micros, time, percent } from '../lib/i18n.js';
 /** @import { Column, Ctx, ExpiredEvent, LagAnswer, LagRow, WalkAnswer } from '../lib/types.js' */
 
 export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
-/** The expirations that the page keeps, those that it shows, and how often it shows new ones, ms. */
+/** How many expirations the page keeps, how many it shows, and how often it shows new ones, ms. */
 const KEEP = 500,
   SHOWN = 100,
   PAINT = 200;
-/** The prefixes of the heat map. */
+/** How many prefixes the heat map has. */
 const PREFIXES = 40;
 
 /** The colour and the name of a level. @param {string} level */
@@ -40,7 +40,7 @@ const lagColumns = () => [
   lagColumn('max', t('expiry.max')),
 ];
 
-/** How late deadlines were kept. @param {Ctx} ctx @param {(a: LagAnswer) => void} told called with each answer */
+/** The lateness of expirations. @param {Ctx} ctx @param {(a: LagAnswer) => void} told called with each answer */
 export function lagCard(ctx, told) {
   const el = h('div');
   async function read() {
@@ -71,10 +71,10 @@ const expiredRow = (r) =>
     h('td', { class: 'num' }, r.lag < 0 ? '' : '+' + span(r.lag)),
   );
 
-/** Whether two expirations are of the same item. @param {ExpiredEvent} a @param {ExpiredEvent} b */
+/** Whether two expirations concern the same item. @param {ExpiredEvent} a @param {ExpiredEvent} b */
 const sameName = (a, b) => id(a.k) === id(b.k) && id(a.item) === id(b.item);
 
-/** What went just now. @param {Ctx} ctx @param {string} match */
+/** The latest expirations. @param {Ctx} ctx @param {string} match */
 export function expiredCard(ctx, match) {
   /** @type {Array<ExpiredEvent & {seq: number}>} */
   let recent = [];
@@ -98,7 +98,7 @@ export function expiredCard(ctx, match) {
   level.addEventListener('change', paint);
   ctx.onEvent('expired', String(ctx.db), (e, event) => {
     if (event === 'resync' || e.skipped || recent.some((r) => r.at === e.at && r.level === e.level && sameName(r, e))) return;
-    // Keys and items arrive by two ways, of which one is slower.
+    // Keys and items arrive on two paths, one of which is slower.
     recent = [{ ...e, seq: ++seq }, ...recent].sort((a, b) => b.at - a.at).slice(0, KEEP);
     if (painting) return;
     painting = true;
@@ -111,7 +111,7 @@ export function expiredCard(ctx, match) {
   const rows = h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.recent') }, body));
   return {
     el: h('section', { class: 'card recent' }, head, source, rows, none),
-    /** Says which expirations the card shows, and how it would show more. @param {LagAnswer} a */
+    /** Tells which expirations the card shows, and how the user can see more. @param {LagAnswer} a */
     tell({ rules, enable, need }) {
       const command = enable && h('span', { class: 'mono' }, 'CONFIG SET notify-keyspace-events ' + enable),
         hint = need ? t('needs', { rule: need }) : command;
@@ -121,12 +121,12 @@ export function expiredCard(ctx, match) {
   };
 }
 
-/** Remaining times by prefix, by a walk over all keys that the user begins. @param {Ctx} ctx @param {string} match */
+/** Remaining times by prefix, from a walk over all keys that the user starts. @param {Ctx} ctx @param {string} match */
 export function heatCard(ctx, match) {
   const map = h('div'),
     progress = h('p', { class: 'faint', role: 'status' }),
     start = h('button', { type: 'button' }, t('walk.start'));
-  /** The id of the walk that is under way; '': none. */
+  /** The id of the running walk; '' if there is none. */
   let walk = '';
   function ended() {
     walk = '';
@@ -168,7 +168,7 @@ export function heatCard(ctx, match) {
   }
   start.addEventListener('click', () => (walk ? stop() : begin()));
   ctx.onClose(() => {
-    if (walk) endWalk(walk).catch(() => {}); // the reader has left, and the walk ends by itself
+    if (walk) endWalk(walk).catch(() => {}); // the reader has left; otherwise the walk ends by itself
   });
   return h(
     'section',

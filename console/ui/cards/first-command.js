@@ -1,4 +1,4 @@
-// A command that a screen without data offers: to copy, and to open in the shell.
+// A sample command for a screen without data, with buttons that copy it and open it in the shell.
 import { copier } from '../lib/bytes.js';
 import { h } from '../lib/h.js';
 import { t } from '../lib/i18n.js';

@@ -1,4 +1,4 @@
-// The forecast on the screen Expiry: how much falls due in each interval.
+// The forecast on the screen Expiry: the number of keys and items that expire in each interval.
 import { h, fill, setText, section } from '../lib/h.js';
 import { ApiError, clock, get, isPassing } from '../lib/api.js';
 import { bars } from '../lib/chart.js';
@@ -7,24 +7,24 @@ import { t, span, time, date, tick } from '../lib/i18n.js';
 /** @import { Bucket, Ctx, Forecast } from '../lib/types.js' */
 /** @import { Unit } from '../lib/i18n.js' */
 
-/** A bucket stands out that has at least this much, and this many times as much as its neighbours. */
+/** A bucket stands out if it has at least this many, and this many times as many as its neighbours. */
 const STEEP = { least: 50, times: 5 };
 
-/** The words of an instant on a forecast. @param {Unit} unit @returns {(ms: number) => string} */
+/** The text for an instant of a forecast. @param {Unit} unit @returns {(ms: number) => string} */
 export const instantWords = (unit) => (unit === 'month' || unit === 'day' ? date : (ms) => time(ms));
 
 /** @param {Bucket|undefined} b */
 const total = (b) => (b ? b.keys + b.containers : 0);
 
-/** The buckets that stand out. @param {Bucket[]} buckets @param {Unit} unit */
+/** The indexes of the buckets that stand out. @param {Bucket[]} buckets @param {Unit} unit */
 const steepOnes = (buckets, unit) =>
   buckets.flatMap((b, i) => {
-    if (!i && unit !== 'minute') return []; // what lives for seconds stands there, at every moment
+    if (!i && unit !== 'minute') return []; // the first bucket always contains the keys with a TTL of seconds
     const near = (total(buckets[i - 1]) + total(buckets[i + 1])) / 2;
     return total(b) >= STEEP.least && total(b) > STEEP.times * Math.max(1, near) ? [i] : [];
   });
 
-/** What a forecast says as a whole. @param {Forecast} f @param {Unit} unit */
+/** A summary of a forecast. @param {Forecast} f @param {Unit} unit */
 function summary(f, unit) {
   const n = f.buckets.reduce((sum, b) => sum + total(b), 0),
     within = t('expiry.in.' + unit);
@@ -49,7 +49,7 @@ export function forecastCard(ctx, match, unit, choose) {
     hint = h('p', { class: 'look', hidden: true }),
     legend = h('div', { class: 'legend' }),
     words = instantWords(unit);
-  // With a pattern the server counts each item, and else the containers of those that fall due.
+  // With a pattern the server counts each item, and otherwise the containers whose items expire.
   const keys = t(match ? 'expiry.keysitems' : 'level.key');
   fill(
     legend,
@@ -86,7 +86,7 @@ export function forecastCard(ctx, match, unit, choose) {
       paint(await get('forecast', { db: ctx.db, match, span: unit }, ctx.stop));
     } catch (e) {
       if (e instanceof ApiError && e.code === 'RESTING') setText(note, e.message);
-      else if (!isPassing(e)) ctx.fail(e); // else it is asked again
+      else if (!isPassing(e)) ctx.fail(e); // otherwise the page asks again
     }
   }
   return { el: section(t('expiry.forecast'), note, hint, chart, legend), read };

@@ -1,4 +1,4 @@
-// A Bloom filter on the screen Key: how full it is, its layers and its generations.
+// A Bloom filter on the screen Key: its fill level, its layers and its generations.
 import { h, section } from '../lib/h.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 import { property } from './card.js';

@@ -6,21 +6,21 @@ import { t, num } from '../lib/i18n.js';
 /** @import { Item } from '../lib/types.js' */
 /** A place in degrees. @typedef {{lon: number, lat: number}} Place */
 
-/** The bits of each coordinate, and its range: latitudes end where a square map of the world does. */
+/** The bits of each coordinate, and its range. Latitudes end at the edge of a square map of the world. */
 const BITS = 26,
   LON = 180,
   LAT = 85.05112878;
-/** Scores of places are whole numbers in this range, but for a corner of the south-west. */
+/** The scores of places are integers in this range, except those of a corner in the south-west. */
 const LEAST = 2 ** 40,
   MOST = 2 ** (2 * BITS);
-/** The size of the map, px, and the degrees that it shows at least. */
+/** The size of the map, px, and its smallest extent in degrees. */
 const WIDTH = 480,
   HEIGHT = 240,
   EDGE = 16,
   SPAN = 0.001;
 
 /**
- * The place of a score: bits of the latitude stand at even places, and those of the longitude at odd ones.
+ * Decodes the place of a score: the even bits form the latitude, the odd ones the longitude.
  * @param {string} score
  * @returns {Place}
  */
@@ -37,11 +37,11 @@ export function placeOf(score) {
   return { lon: degrees(lon, LON), lat: degrees(lat, LAT) };
 }
 
-/** Whether the scores may be those of places. A time in ms may be one as well: the reader decides. @param {Item[]} rows */
+/** Whether the scores may encode places. A time in ms may look like a place, so the reader decides. @param {Item[]} rows */
 export const arePlaces = (rows) =>
   rows.length > 0 && rows.every(({ score = '' }) => /^\d+$/.test(score) && Number(score) >= LEAST && Number(score) < MOST);
 
-/** A map of the places of members. @param {Item[]} rows */
+/** A map with the places of the members. @param {Item[]} rows */
 export function geoMap(rows) {
   const all = rows.map((r) => ({ name: text(r.m), ...placeOf(r.score || '0') })),
     lons = all.map((p) => p.lon),
@@ -50,7 +50,7 @@ export function geoMap(rows) {
     south = Math.min(...lats),
     wide = Math.max(SPAN, Math.max(...lons) - west),
     high = Math.max(SPAN, Math.max(...lats) - south),
-    // A degree of longitude is shorter than one of latitude.
+    // A degree of longitude is shorter than a degree of latitude.
     narrow = Math.cos(((south + high / 2) * Math.PI) / 180),
     scale = Math.min((WIDTH - 2 * EDGE) / (wide * narrow), (HEIGHT - 2 * EDGE) / high);
   const dots = all.map((p) => {

@@ -1,4 +1,4 @@
-// The items of a hash, a set, a sorted set or a list on the screen Key, each with its TTL and what can be done with it.
+// The items of a hash, a set, a sorted set or a list on the screen Key, with their TTLs and actions.
 import { clock, runAll } from '../lib/api.js';
 import { argv, editor, fromText, id, short, show, text } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
@@ -14,7 +14,8 @@ import { editWords } from './key-string.js';
 /** An item, with the time at which its TTL was read. @typedef {Item & {at: number}} Row */
 
 /**
- * What a container calls its items, its commands (those of TTLs with the word before the items), and how an item is named in a command.
+ * The names of a container's items and commands (for the commands about TTLs, the word before the items), and how a command names an
+ * item.
  * @typedef {{level: string, expire: [string, string], persist: [string, string], remove?: string, add: string, nameOf: (r: Item) =>
  *   B|number}} Kind
  */
@@ -25,8 +26,8 @@ const fieldOf = (r) => r.f || { t: '' };
 const memberOf = (r) => r.m || { t: '' };
 
 /**
- * A container whose items have names.
- * @param {string} letter with which the commands on deadlines begin
+ * A container with named items.
+ * @param {string} letter the first letter of the commands on deadlines
  * @param {'field' | 'member'} level
  * @param {string} remove
  * @param {string} add
@@ -46,7 +47,7 @@ export const KINDS = {
   list: { level: 'element', nameOf: (r) => r.i ?? 0, expire: ['LPEXPIRE', 'INDEXES'], persist: ['LPERSIST', 'INDEXES'], add: 'RPUSH' },
 };
 
-/** A value; of one that was cut, its whole length. @param {B|undefined} v */
+/** A value, with the full length if it was cut. @param {B|undefined} v */
 const valueCell = (v) =>
   v &&
   (v.n === undefined
@@ -66,7 +67,7 @@ function columns(type, kind) {
 }
 
 /**
- * What the items ask of the screen around them.
+ * The functions of the screen that the items use.
  * @typedef {{key: B, pages: string[], finding: string, order: 'lowest'|'highest', isOver: boolean, view: () => KeyView, act: (words: Words,
  *   o?: RunOptions) => Promise<void>, load: () => Promise<void>, find: (s: string) => void, turn: () => Promise<void>, back: () => void,
  *   forth: () => void}} Host
@@ -118,7 +119,7 @@ export class ItemsView {
     this.next.hidden = !next;
     const rows = body && 'rows' in body ? /** @type {Item[]} */ (body.rows) : [];
     this.table.set(rows.map((r) => ({ ...r, at })));
-    // what a search finds has no order
+    // the results of a search have no order
     this.order.hidden = this.type !== 'zset' || !!this.host.finding;
     setText(this.order, t(this.host.order === 'lowest' ? 'key.highest' : 'key.lowest'));
     this.showMap.hidden = this.type !== 'zset' || !arePlaces(rows);
@@ -126,13 +127,13 @@ export class ItemsView {
     if (!this.map.hidden) fill(this.map, geoMap(rows));
   }
 
-  /** Shows the members from the other end. */
+  /** Shows the members in the opposite order. */
   turn() {
     this.table.sort = ['', 1];
     return this.host.turn();
   }
 
-  /** Shows the members of a page on a map, or hides it. */
+  /** Shows the members of the page on a map, or hides the map. */
   turnMap() {
     this.map.hidden = !this.map.hidden;
     if (!this.map.hidden) fill(this.map, geoMap(this.table.rows()));
@@ -153,14 +154,17 @@ export class ItemsView {
     ];
   }
 
-  /** What must still be so when a command changes a row: the value that the page has shown of it. @param {Row} r @returns {Expect[]} */
+  /**
+   * The condition under which a command may change a row: it still has the value that the page showed.
+   * @param {Row} r @returns {Expect[]}
+   */
   unchanged(r) {
     const { key, type, kind } = this,
       read = { list: 'LINDEX', zset: 'ZSCORE' }[type] || 'HGET';
     return [[[read, key, kind.nameOf(r)], r.seen || '']];
   }
 
-  /** Of a list: an index may lead to another element by now. @param {Row} r */
+  /** The condition for a list, where the index may now belong to another element. @param {Row} r */
   expectIfList(r) {
     return this.type === 'list' ? { expect: this.unchanged(r) } : {};
   }
@@ -188,12 +192,12 @@ export class ItemsView {
     const { key, type } = this;
     if (type === 'hash') return argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, fieldOf(r), v);
     if (type === 'zset') return argv('ZADD', key, 'XX', v, memberOf(r));
-    const set = argv('LSET', key, r.i ?? 0, v); // it removes the deadline
+    const set = argv('LSET', key, r.i ?? 0, v); // LSET removes the deadline
     return hasTTL(r) ? [set, argv('LPEXPIREAT', key, Math.round(r.at + (r.pttl ?? 0)), 'INDEXES', 1, r.i ?? 0)] : set;
   }
 
   /**
-   * Removes an element: lists have no command for that. It becomes a text that no other element is, of which LREM removes the first.
+   * Removes an element. Lists have no command for that, so the element becomes a unique text, which LREM then removes.
    * @param {Row} r
    */
   async removeElement(r) {
@@ -206,14 +210,15 @@ export class ItemsView {
     if (await runAll(this.ctx.db, cmds, { danger: true, text: t('key.remove.element'), expect: this.unchanged(r) })) this.host.load();
   }
 
-  /** The row of an item now; where the page has none, one without a value. @param {Row} r */
+  /** The present row of an item, or, if the page has none, a row without a value. @param {Row} r */
   latest(r) {
     const name = (/** @type {Row} */ x) => (this.type === 'list' ? String(x.i) : id(x.f || x.m));
     return this.table.rows().find((x) => name(x) === name(r)) || { ...r, v: { t: '' }, score: '', seen: '' };
   }
 
   /**
-   * Asks for another value or score, and sets it. After a change by another client the form comes again, with what was typed.
+   * Asks for a new value or score, and sets it. If another client has changed the item meanwhile, the form appears again with the typed
+   * text.
    * @param {Row} first
    */
   async edit(first) {
@@ -246,7 +251,7 @@ export class ItemsView {
     }
   }
 
-  /** Asks for a new item, and adds it. */
+  /** Asks for a new item and adds it. */
   async add() {
     const { key, type, kind } = this,
       fields = [];

@@ -1,4 +1,4 @@
-// The facts about a key on the screen Key, and of a stream its groups and its entries.
+// The properties of a key on the screen Key, and the groups and entries of a stream.
 import { argv, id, line, show, text } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { clock } from '../lib/api.js';
@@ -12,7 +12,7 @@ import { table } from '../lib/table.js';
 /** @param {Fact} x @returns {x is B} */
 const isBytes = (x) => typeof x === 'object' && x !== null && !Array.isArray(x) && ('t' in x || 'b' in x);
 
-/** A fact in words. @param {Fact} x @returns {Child} */
+/** The text for a property. @param {Fact} x @returns {Child} */
 function factWords(x) {
   if (x === null || x === undefined) return '–';
   if (Array.isArray(x)) return x.map((y, i) => [i ? ', ' : '', factWords(y)]);
@@ -21,7 +21,7 @@ function factWords(x) {
   return String(x);
 }
 
-/** The card of what a command such as XINFO tells. @param {Facts} info */
+/** A card with the reply of a command such as XINFO. @param {Facts} info */
 export const factsCard = (info) =>
   section(
     t('key.raw'),
@@ -65,7 +65,10 @@ function groupsCard(groups) {
   return section(t('key.groups'), table({ label: t('key.groups'), rows: groups, key, fade: false, columns: groupColumns() }).el, consumers);
 }
 
-/** The fields of an entry; of many the first ones, and a command that shows all. @param {Ctx} ctx @param {B} key @param {Entry} r */
+/**
+ * The fields of an entry. If there are many, the first ones, and the command that shows all.
+ * @param {Ctx} ctx @param {B} key @param {Entry} r
+ */
 const fieldsCell = (ctx, key, r) => [
   r.fields.map(([name, value]) => h('div', null, h('span', { class: 'faint' }, show(name, 60)), ' ', show(value, 200))),
   r.more !== undefined &&
@@ -82,14 +85,14 @@ const entryColumns = (ctx, key) => [
   }),
 ];
 
-/** An end of a range: an ID, or an age such as 1h; null for another text. @param {string} s */
+/** Parses an end of a range: an ID, or an age such as 1h. Returns null for any other text. @param {string} s */
 function idOf(s) {
   const ms = parseSpan(s);
   if (!s || /^\d+(-\d+)?$/.test(s)) return s;
   return Number.isNaN(ms) ? null : String(Math.max(0, Math.floor(clock() - ms)));
 }
 
-/** A range of IDs as the API has it, of what a reader types: 1h..10m; null for another text. @param {string} s */
+/** Converts a typed range such as 1h..10m to the API's range of IDs. Returns null for any other text. @param {string} s */
 function rangeOf(s) {
   const [first, last = ''] = s.split('..').map((x) => idOf(x.trim()));
   return first === null || last === null ? null : first || last ? first + '..' + last : '';
@@ -104,7 +107,8 @@ export const rangeBox = (set) =>
   });
 
 /**
- * The cards of a stream. turn: how to turn the pages, false where there is none. range: a field for the range of the entries.
+ * The cards of a stream. turn: the function that turns the pages, or false if there is only one. range: a field for the range of the
+ * entries.
  * @param {Ctx} ctx
  * @param {B} key
  * @param {ViewStreamAnswer} stream

@@ -1,4 +1,4 @@
-// A string on the screen Key: ways to read it, and a form to change it.
+// A string on the screen Key: formats in which to read it, and a form to change it.
 import { get, isIdle, run } from '../lib/api.js';
 import { argv, bytes, copier, editor, fromBytes, plain, short, text, url } from '../lib/bytes.js';
 import { form } from '../lib/dialog.js';
@@ -8,10 +8,10 @@ import { t } from '../lib/i18n.js';
 
 /** @import { B, Ctx, ViewStringAnswer } from '../lib/types.js' */
 
-/** The bytes of which the bits are shown. */
+/** How many bytes the bit view shows. */
 const BITS = 8192;
 
-/** The ways to read a value. @type {Record<string, (v: B) => string|Promise<string>>} */
+/** The formats in which the page can show a value. @type {Record<string, (v: B) => string|Promise<string>>} */
 const WAYS = {
   text: (v) => plain(v) ?? text(v),
   json: (v) => pretty(plain(v) ?? text(v)),
@@ -21,7 +21,7 @@ const WAYS = {
   bits: (v) => bits(bytes(v).subarray(0, BITS)),
 };
 
-/** The way in which a value is shown at first. @param {B} v @param {boolean} cut */
+/** The initial format of a value. @param {B} v @param {boolean} cut */
 function firstWay(v, cut) {
   if (v.b !== undefined) {
     const [first, second] = bytes(v);
@@ -30,7 +30,7 @@ function firstWay(v, cut) {
   return /^\s*[[{]/.test(plain(v) ?? '') && !cut ? 'json' : 'text';
 }
 
-/** A value, and a choice of the ways to read it. @param {B} v @param {boolean} cut the page has a part of it */
+/** A value, and a choice of its format. @param {B} v @param {boolean} cut the page has a part of it */
 export function viewer(v, cut) {
   const box = h('pre', { class: 'value', tabIndex: 0 });
   /** @param {string} way */
@@ -60,10 +60,13 @@ export function viewer(v, cut) {
   );
 }
 
-/** What the form about a value says: at first, or after another client has changed it, that the text stays. @param {B|undefined} [now] */
+/** The hint of the form: an initial one, or, after another client's change, that the typed text stays. @param {B|undefined} [now] */
 export const editWords = (now) => (now ? t('key.set.again', { value: short(now, 120) || t('bytes.empty') }) : t('key.set.text'));
 
-/** The value that a key has now, with its digest; null where it is no string that the page has whole. @param {Ctx} ctx @param {B} key */
+/**
+ * The present value of a key, with its digest; null if it is not a string, or the page does not have all of it.
+ * @param {Ctx} ctx @param {B} key
+ */
 async function latest(ctx, key) {
   const view = await get('key', { db: ctx.db, k: url(key) }, ctx.stop).catch(() => null),
     string = view?.type === 'string' && view.body && 'v' in view.body ? view.body : null;
@@ -71,8 +74,8 @@ async function latest(ctx, key) {
 }
 
 /**
- * Asks for another value, and sets it if the key still has the one that the form has shown. Where it has not, the form comes again with
- * the text that was typed. Returns whether the value has changed.
+ * Asks for a new value, and sets it if the key still has the value that the form showed. Otherwise the form appears again with the typed
+ * text. Returns whether the value has changed.
  * @param {Ctx} ctx
  * @param {B} key
  * @param {ViewStringAnswer} first

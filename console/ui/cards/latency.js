@@ -10,11 +10,11 @@ import { t, span, time, date, has } from '../lib/i18n.js';
 
 /** @import { Ctx, LatencyAnswer, LatencyRow } from '../lib/types.js' */
 
-/** The bars of a chart, at least: a few samples would be as wide as walls. */
+/** The least number of bars in a chart, as a few bars alone would be too wide. */
 const LEAST = 40;
 
 /**
- * Asks for the number of a directive, and sets it. Returns whether it has.
+ * Asks for a directive's number, and sets it. Returns whether it succeeded.
  * @param {number} db
  * @param {string} name
  * @param {string|number} value
@@ -45,7 +45,7 @@ function eventChart(e) {
   return h('div', null, h('h3', null, name), h('p', { class: 'faint' }, words), el);
 }
 
-/** What the card says of the monitor. @param {LatencyAnswer} a */
+/** The card's text about the monitor. @param {LatencyAnswer} a */
 function monitorWords(a) {
   if (a.denied) return '';
   if (a.threshold === 0) return t('latency.off');

@@ -1,4 +1,4 @@
-// One limiter: what is left of its limit, and what it would answer.
+// One limiter: its remaining capacity, and its decision about a request.
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock, exec, get, integerOf, isGone, messageOf, run } from '../lib/api.js';
 import { ttl } from '../lib/countdown.js';
@@ -12,26 +12,29 @@ import { showReservations } from './limiters.js';
 /** @import { B, Child, Ctx, Facts, LimitRow, Reply, TopRow } from '../lib/types.js' */
 
 /**
- * The number of minutes in which a limiter has been counted. The server halves the counts each minute: those of a limiter that always
- * denies are of a minute and a half on average.
+ * Returns how many minutes the counts of a limiter cover. The server halves the counts each minute, so those of a limiter that always
+ * denies cover a minute and a half on average.
  * @param {TopRow} r
  */
 export const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
 
-/** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
+/** The remaining capacity of a limiter, as a bar and as figures. @param {LimitRow} r */
 export function remaining(r) {
   const meter = h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' });
   return h('span', null, meter, ' ', num(r.remaining) + ' / ' + num(r.limit));
 }
 
-/** The command that takes n requests, or asks what the limiter would answer. @param {LimitRow} r @param {string} n @param {boolean} peek */
+/**
+ * The command that takes n requests, or only asks for the limiter's decision.
+ * @param {LimitRow} r @param {string} n @param {boolean} peek
+ */
 function take(r, n, peek) {
   const burst = r.algorithm === 'gcra' ? ['BURST', r.burst] : [];
   return argv('RL.TAKE', r.k, r.limit, r.period, ...burst, 'COST', n || 0, 'ALGO', r.algorithm, ...(peek ? ['PEEK'] : []));
 }
 
 /**
- * The answer to n requests in words: of a check, or after they were taken.
+ * The decision about n requests in words, either of a check or after they were taken.
  * @param {HTMLElement} el
  * @param {Reply} x
  * @param {number} n
@@ -56,14 +59,14 @@ function showAnswer(el, x, n, peek) {
 const answerOf = (db, command) => exec(db, command).catch((e) => ({ error: true, text: messageOf(e), reply: null, ms: 0 }));
 
 /**
- * Asks by RL.TAKE with PEEK what the limiter would answer to n requests now. A button apart takes them, after a question. taken is
- * called then.
+ * Asks with RL.TAKE ... PEEK how the limiter would decide about n requests now. A separate button takes them, after a question, and then
+ * calls taken.
  * @param {number} db
  * @param {LimitRow} r
  * @param {() => unknown} taken
  */
 export async function whatIf(db, r, taken) {
-  // It belongs to no form: Enter checks, and does not close the dialog.
+  // The button belongs to no form, so that Enter checks and does not close the dialog.
   const n = h('input', { type: 'number', min: 0, value: '1', form: '' }),
     preview = h('pre', { class: 'command' }),
     answer = h('p', { role: 'status' }, t('limits.whatif.ask')),
@@ -108,7 +111,7 @@ export async function reset(ctx, k, after) {
   if (await run(ctx.db, ['RL.RESET', k], { text: t('limits.reset.text') })) after();
 }
 
-/** A limiter, of what RL.INFO tells. @param {B} k @param {Facts} info @returns {LimitRow} */
+/** Converts the reply of RL.INFO to a limiter. @param {B} k @param {Facts} info @returns {LimitRow} */
 export const limiterOf = (k, info) => ({
   k,
   algorithm: text(/** @type {B} */ (info.algo)),
@@ -126,10 +129,10 @@ export const limiterOf = (k, info) => ({
 const limitWords = (r) =>
   t('limits.words', { n: r.limit, span: interval(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
 
-/** The facts come each second. A countdown that ended before would promise what another client may have taken, ms. */
+/** The properties come each second, ms. A countdown that ended earlier would promise capacity that another client may have taken. */
 const STEADY = 1000;
 
-/** A time that is near: a countdown, or its last second as it was read. @param {number} ms @returns {Child} */
+/** A short time: a countdown, or, in the last second, the time as it was read. @param {number} ms @returns {Child} */
 function near(ms) {
   if (ms <= 0) return t('time.now');
   return ms > STEADY ? ttl(ms, clock(), { done: '…' }) : span(ms);
@@ -152,18 +155,18 @@ const denials = (r) => [
   property(t('limits.allowed'), num(r.allowed / minutes(r))),
 ];
 
-/** What is left of a limiter, in a list of properties. */
+/** The remaining capacity of a limiter, in a list of properties. */
 export class LimiterFacts {
   /** @param {Ctx} ctx @param {B} k */
   constructor(ctx, k) {
     this.ctx = ctx;
     this.k = k;
-    // A countdown that ends between two reads is followed by a read: a client may have taken what it waited for.
-    const ended = () => void this.read().catch(() => {}); // the page tells of a failure by itself
+    // When a countdown ends between two reads, the card reads again, because a client may have taken the capacity.
+    const ended = () => void this.read().catch(() => {}); // the page shows a failure itself
     this.el = h('dl', { class: 'facts aligned', on: { expired: ended } });
     /** @type {LimitRow|null} */
     this.row = null;
-    /** What it denies, while it does. @type {TopRow|undefined} */
+    /** The limiter's denials, as long as there are any. @type {TopRow|undefined} */
     this.top = undefined;
   }
 
@@ -173,7 +176,7 @@ export class LimiterFacts {
     fill(this.el, row ? [this.top && denials(this.top), properties(row)] : t('limits.gone'));
   }
 
-  /** Reads the limiter again: what is left of its limit changes without a request too. */
+  /** Reads the limiter again, because its remaining capacity also changes without requests. */
   async read() {
     const { ctx, k } = this,
       view = await get('key', { db: ctx.db, k: url(k), count: 1 }, ctx.stop).catch((e) => {
@@ -190,7 +193,7 @@ export class LimiterFacts {
  * @param {HTMLElement} root
  * @param {Ctx} ctx
  * @param {B} k
- * @param {{el: Element, add: (limiter: LimitRow|null) => void}} history of what is left of it
+ * @param {{el: Element, add: (limiter: LimitRow|null) => void}} history of its remaining capacity
  */
 export function showLimiter(root, ctx, k, history) {
   const { db } = ctx,

@@ -1,4 +1,4 @@
-// What the screen Limits shows beside its tables: denials by prefix, and the reservations of a limiter.
+// The other cards of the screen Limits: denials by prefix, and the reservations of a limiter.
 import { h, fill, section } from '../lib/h.js';
 import { clock, errorOf, exec, integerOf } from '../lib/api.js';
 import { beginning, id, show, text, upToColon } from '../lib/bytes.js';
@@ -10,10 +10,10 @@ import { t, num } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 
 /** @import { B, Column, Ctx, Resp, TopRow } from '../lib/types.js' */
-/** Keys that begin alike. @typedef {{k: B, keys: number, denied: number, allowed: number}} Prefix */
+/** The sums over the keys of one prefix. @typedef {{k: B, keys: number, denied: number, allowed: number}} Prefix */
 /** A reservation, with the ms since 1970 at which it is due. @typedef {{id: string, cost: string, due: number}} Reservation */
 
-/** The sums of limiters that begin alike, where they are several. @param {TopRow[]} rows @param {(r: TopRow) => number} minutes */
+/** The sums by prefix, for prefixes of several limiters. @param {TopRow[]} rows @param {(r: TopRow) => number} minutes */
 function prefixesOf(rows, minutes) {
   /** @type {Map<string, Prefix>} */
   const all = new Map();
@@ -37,7 +37,7 @@ const prefixColumns = (ctx) => [
   column.number('allowed', t('limits.allowed'), (r) => r.allowed, { minor: true }),
 ];
 
-/** A table of denials by prefix, hidden while no two begin alike. @param {Ctx} ctx @param {(r: TopRow) => number} minutes */
+/** A table of denials by prefix, hidden while no two limiters share one. @param {Ctx} ctx @param {(r: TopRow) => number} minutes */
 export function prefixesCard(ctx, minutes) {
   const prefixes = table({
     label: t('limits.prefixes'),
@@ -78,7 +78,7 @@ const reservationColumns = () => [
   column.of('due', t('queues.due'), (r) => r.due, { num: true, cell: (r) => ttl(r.due - clock()) }),
 ];
 
-/** Shows the reservations of a limiter, each with a way to cancel it. @param {Ctx} ctx @param {B} k */
+/** Shows the reservations of a limiter, each with a button to cancel it. @param {Ctx} ctx @param {B} k */
 export async function showReservations(ctx, k) {
   const why = h('p', { class: 'error', role: 'alert' }),
     o = { danger: true, text: t('limits.cancel.text'), unchanged: t('limits.cancel.gone') };

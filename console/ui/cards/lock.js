@@ -1,4 +1,4 @@
-// One lock or semaphore: its holders, and the line of its waiters.
+// One lock or semaphore: its holders and its waiting clients.
 import { h, fill, section } from '../lib/h.js';
 import { clock, get, isGone } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -11,18 +11,18 @@ import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, HolderRow, LockRow, WaiterRow } from '../lib/types.js' */
 
-/** Ends of leases that differ by less are those of one lease, ms. */
+/** If the ends of two leases differ by less than this, they are the same lease, ms. */
 const SAME = 20;
 
 /**
- * The spans of leases, for bars. The server tells since when a holder has the lock, and when its lease ends: that is the span, until the
- * holder renews it. A renewal is seen as it comes, and begins a new one.
+ * The spans of leases, for bars. The server tells when a holder got the lock and when its lease ends. The difference is the span, until
+ * the holder renews the lease. The page notices a renewal, and begins a new span.
  */
 export class Leases {
   /** @type {Map<string, {until: number, whole: number}>} */
   known = new Map();
 
-  /** Takes note of the holders of locks. @param {LockRow[]} locks */
+  /** Records the holders of locks. @param {LockRow[]} locks */
   note(locks) {
     const next = new Map();
     for (const { k, holders } of locks)
@@ -53,7 +53,7 @@ const holderColumns = (kind, whole) => [
   column.countdown('lease', t('locks.lease'), (r) => r.until, whole),
 ];
 
-/** A client, and a way to its row among all clients. @param {Ctx} ctx @param {WaiterRow} r */
+/** A client, as a link to its row in the list of clients. @param {Ctx} ctx @param {WaiterRow} r */
 const clientCell = (ctx, { client }) =>
   client ? h('a', { href: ctx.link('server', { find: client.addr }) }, client.id + ' ' + client.addr) : '–';
 
@@ -72,11 +72,11 @@ const releaseCommand = (lock, holder) =>
   lock.kind === 'lock' ? ['LOCK.RELEASE', lock.k, holder.owner, holder.token] : ['SEM.RELEASE', lock.k, holder.owner];
 
 /**
- * The holders of a lock, whose kind is known, with a button for each.
+ * The holders of a lock of a known kind, each with a button.
  * @param {Ctx} ctx
  * @param {() => LockRow} lock
  * @param {Leases} leases
- * @param {() => unknown} after what follows a release
+ * @param {() => unknown} after called after a release
  */
 function holdersTable(ctx, lock, leases, after) {
   const { kind } = lock(),
@@ -98,7 +98,7 @@ function holdersTable(ctx, lock, leases, after) {
   });
 }
 
-/** The name of a lock, its mode, and a way to its key. @param {Ctx} ctx @param {LockRow} lock */
+/** The name of a lock, its mode, and a link to its key. @param {Ctx} ctx @param {LockRow} lock */
 const headOf = (ctx, { k, kind, mode }) => [
   h('h1', null, show(k, 120)),
   h('span', { class: 'badge' }, t('locks.' + (kind === 'lock' ? mode : 'semaphore'))),
@@ -114,7 +114,7 @@ export function showLock(root, ctx) {
     held = h('div');
   /** @type {LockRow} */
   let lock;
-  /** Made once the kind of the lock is known. @type {ReturnType<typeof holdersTable>|undefined} */
+  /** null until the kind of the lock is known. @type {ReturnType<typeof holdersTable>|undefined} */
   let holders;
   const showHolders = () => {
     const made = holdersTable(

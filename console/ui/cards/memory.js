@@ -11,17 +11,17 @@ import { t, percent, size, span, typeWords } from '../lib/i18n.js';
 /** @import { BigRow, Column, Ctx, WalkAnswer, WalkRow } from '../lib/types.js' */
 
 const SEPARATORS = [':', '/', '.', '-', '_', '|'];
-/** The prefixes that the table shows. */
+/** How many prefixes the table shows. */
 const ROWS = 100;
 
-// The latest walk of this tab: its result is still there when the user comes back to the screen.
+// The latest walk of this tab. Its result is still available when the user returns to the screen.
 let walk = '';
 
 /** The share of bytes that have a deadline. @param {WalkRow} r */
 const shareTTL = (r) => r.bytesTTL / Math.max(1, r.bytes);
 /** @param {WalkRow} r */
 const nameOf = (r) => (r.p.t === '' ? t('prefix.none') : text(r.p));
-/** The keys of a prefix. @param {Ctx} ctx @param {WalkRow} r @param {number} db */
+/** A link to the keys of a prefix. @param {Ctx} ctx @param {WalkRow} r @param {number} db */
 const keysLink = (ctx, r, db) => ctx.link('keys', { db, ...beginning(r.p) });
 
 /** @param {Ctx} ctx @param {() => number} db @returns {Column<WalkRow>[]} */
@@ -44,7 +44,7 @@ const bigColumns = (ctx, db) => [
   column.lifetime(),
 ];
 
-/** What a walk has found, as two cards. @param {Ctx} ctx */
+/** The results of a walk, as two cards. @param {Ctx} ctx */
 function results(ctx) {
   let db = ctx.db;
   const map = h('div', { hidden: true }),
@@ -95,7 +95,7 @@ function results(ctx) {
   };
 }
 
-/** How far a walk has come. @param {WalkAnswer} w */
+/** The progress of a walk. @param {WalkAnswer} w */
 function progressWords(w) {
   if (w.error) return w.error;
   if (!w.over) return t('walk.progress', { share: percent(w.done), n: w.looked });
@@ -140,7 +140,7 @@ export function memory(ctx) {
     again();
   }
   start.addEventListener('click', toggle);
-  // A walk that has just begun is read too, although an older one has been found.
+  // Reads a walk that has just begun, even if an older one was found.
   let readWalk = '';
   const again = poll(ctx, 1000, async () => {
     if (!walk || (!running && walk === readWalk)) return;

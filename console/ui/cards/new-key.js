@@ -6,10 +6,10 @@ import { parseSpan, t } from '../lib/i18n.js';
 
 /** @import { B } from '../lib/types.js' */
 
-/** The types that the dialog makes. */
+/** The types of keys that the dialog can create. */
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream'];
 
-/** The command that makes a container with its first item; a string is what is wrong. @param {Record<string, string>} v */
+/** The command that creates a container with its first item, or a string that describes a mistake. @param {Record<string, string>} v */
 function firstItem(v) {
   const k = fromText(v.k),
     value = fromText(v.v),
@@ -28,7 +28,7 @@ function firstItem(v) {
   }
 }
 
-/** The commands that make the key; a string is what is wrong. @param {Record<string, string>} v @returns {B[]|B[][]|string} */
+/** The commands that create the key, or a string that describes a mistake. @param {Record<string, string>} v @returns {B[]|B[][]|string} */
 function commands(v) {
   const ms = v.s ? parseSpan(v.s) : 0,
     k = fromText(v.k);
@@ -40,7 +40,10 @@ function commands(v) {
   return ms ? [first, argv('PEXPIRE', k, ms)] : [first];
 }
 
-/** Asks for a new key, and makes it. Returns its name; null if it was not made. @param {number} db @param {string} base begins the name */
+/**
+ * Asks for a new key and creates it. Returns its name, or null if it was not created.
+ * @param {number} db @param {string} base begins the name
+ */
 export async function askNewKey(db, base) {
   const a = await form({
     title: t('keys.new'),

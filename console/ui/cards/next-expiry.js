@@ -1,4 +1,4 @@
-// What expires next, on the screen Expiry: of all times, or of the interval that the reader has chosen.
+// The next expirations on the screen Expiry: of all times, or of the interval that the reader has selected.
 import { h, fill, setText } from '../lib/h.js';
 import { clock, get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -11,7 +11,7 @@ import { t, percent } from '../lib/i18n.js';
 /** @import { B, Bucket, Column, Ctx, SoonAnswer, SoonRow } from '../lib/types.js' */
 /** @import { Unit } from '../lib/i18n.js' */
 
-/** The rows that the page asks for: of an interval there may be others before it. */
+/** How many rows the page asks for. Expirations before a selected interval may come first. */
 const COUNT = { all: 200, interval: 1000 };
 
 /** @param {Ctx} ctx @returns {Column<SoonRow>[]} */
@@ -24,7 +24,7 @@ const columns = (ctx) => [
   column.countdown('ttl', 'TTL', (r) => r.at),
 ];
 
-/** The prefixes that most rows have, up to five. @param {SoonRow[]} rows */
+/** Up to five prefixes that occur in the most rows. @param {SoonRow[]} rows */
 function topPrefixes(rows) {
   /** @type {Map<string, {k: B, n: number}>} */
   const prefixes = new Map();
@@ -37,7 +37,7 @@ function topPrefixes(rows) {
   return [...prefixes.values()].sort((x, y) => y.n - x.n).slice(0, 5);
 }
 
-/** The prefixes that most rows have, in words. @param {Ctx} ctx @param {SoonRow[]} rows */
+/** A text about the most frequent prefixes. @param {Ctx} ctx @param {SoonRow[]} rows */
 const prefixWords = (ctx, rows) => [
   t('expiry.sample', { n: rows.length }),
   ' ',
@@ -55,10 +55,10 @@ export function nextCard(ctx, match, unit) {
     words = instantWords(unit);
   /** @type {Bucket|null} */
   let chosen = null;
-  /** What the last answer said: why it failed, whether it has all, and whether the table may show more of it. */
+  /** State of the last answer: why it failed, whether it is complete, and whether the table could show more rows. */
   let latest = { why: '', whole: false, more: false },
     asking = 0;
-  /** It has more rows than it shows: each that expires makes room for another. */
+  /** Whether there are more rows than the table shows. Then each row that expires makes room for another. */
   const rows = table({
     label: t('expiry.next'),
     most: 15,
@@ -93,14 +93,14 @@ export function nextCard(ctx, match, unit) {
     asking--;
     if (b !== chosen) return;
     const full = a.rows.length >= count;
-    // A full list may end before the interval does, or begins.
+    // A full list may end before the interval ends, or even before it begins.
     latest = { why, whole: a.whole && !(b && full && a.rows[a.rows.length - 1].at < b.to), more: full };
     paint(a.rows.filter((r) => !b || (r.at >= b.from && r.at < b.to)));
   }
   return {
     el: h('section', { class: 'card brief' }, head, note, rows.el),
     read,
-    /** Shows what falls due in an interval. @param {Bucket} b */
+    /** Shows the expirations of an interval. @param {Bucket} b */
     choose(b) {
       chosen = b;
       read();

@@ -1,4 +1,4 @@
-// The forms of a queue, what moves its dead letters, and the card of its schedules.
+// The forms of a queue, the actions on its dead letters, and the card of its schedules.
 import { clock, errorOf, exec, integerOf, post } from '../lib/api.js';
 import { argv, fromText, id, line, plain } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
@@ -11,7 +11,7 @@ import { table } from '../lib/table.js';
 
 /** @import { B, Column, Ctx, QueueRow, ScheduleRow } from '../lib/types.js' */
 
-/** Asks for how long a queue pauses. @param {B} key */
+/** Asks how long a queue should pause. @param {B} key */
 export const askPause = (key) =>
   form({
     title: t('queues.pause'),
@@ -61,7 +61,7 @@ export const askConfig = (q) =>
     },
   });
 
-/** How many of the jobs a queue still has; null where the user may not ask. @param {number} db @param {B} queue @param {B[]} ids */
+/** How many of the jobs are still in a queue; null if the user may not ask. @param {number} db @param {B} queue @param {B[]} ids */
 async function countLeft(db, queue, ids) {
   const cmds = ids.map((x) => argv('DQ.GET', queue, x)),
     a = await post('batch', { db, cmds, atomic: false }).catch(() => null);
@@ -69,11 +69,11 @@ async function countLeft(db, queue, ids) {
 }
 
 /**
- * Moves dead letters to their queue after a question, and says why some stay. Returns whether it has tried.
+ * Asks the user, moves dead letters back to their queue, and explains why some stay. Returns whether it tried.
  * @param {number} db
  * @param {B[]} command
  * @param {B} from
- * @param {B[]} ids those that the command moves, or some of them
+ * @param {B[]} ids the ids of all or some of the jobs that the command moves
  * @param {string} text
  */
 export async function requeue(db, command, from, ids, text) {
@@ -89,7 +89,7 @@ export async function requeue(db, command, from, ids, text) {
 }
 
 /**
- * A new name in the hash slot of a queue, through which jobs pass that become due now; '' if no name of this form has it.
+ * Jobs that become due now pass through a temporary queue. Returns a key for it in the hash slot of the given queue; '' if none exists.
  * @param {B} k
  */
 export function runNowQueue(k) {
@@ -100,7 +100,7 @@ export function runNowQueue(k) {
   return tag && !tag.includes('}') ? '{' + tag + '}:run-now-' + crypto.getRandomValues(new Uint32Array(1))[0].toString(36) : '';
 }
 
-/** An instant that is near: a countdown, or how long ago it was. @param {number|null} at */
+/** A text for an instant: a countdown, or the time since. @param {number|null} at */
 function near(at) {
   const now = clock();
   if (at === null) return '–';

@@ -1,4 +1,4 @@
-// One delay queue with its jobs by state, and what can be done with them.
+// One delay queue: its jobs by state, and actions on them.
 import { h, fill, setText, searchBox, section } from '../lib/h.js';
 import { clock, get, integerOf, run, runAll } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -17,13 +17,13 @@ import { t, date, num, span, tick } from '../lib/i18n.js';
 /** @import { RunOptions } from '../lib/api.js' */
 
 const STATES = ['ready', 'delayed', 'leased', 'dead'];
-/** A job that is due for longer is late; how often the page looks for queues that share dead letters, ms. */
+/** The delay after which a due job is late, and the interval at which the page looks for queues that share dead letters, ms. */
 const LATE = 5000,
   SHARED = 10_000;
-/** The jobs that one command queues again, at most. */
+/** The most jobs that one command can requeue. */
 const REQUEUE = 10_000;
 
-/** Names in a line, three of many. @param {B[]} keys */
+/** Lists names in a line, at most three of them. @param {B[]} keys */
 export const names = (keys) => [
   keys.slice(0, 3).map((k, i) => [i ? ', ' : '', show(k, 40)]),
   keys.length > 3 && ' ' + t('queues.names.more', { n: keys.length - 3 }),
@@ -35,7 +35,7 @@ function dueCell(due) {
   return due > at ? ttl(due - at, at, { done: t('time.now') }) : ago(due);
 }
 
-/** What the time of a job is: a dead letter is due since its last delivery has failed. @param {string} state */
+/** The label of a job's time. A dead letter has been due since its last delivery failed. @param {string} state */
 const dueWord = (state) => t(state === 'dead' ? 'queues.failed' : 'queues.due');
 
 /** @param {string} state @returns {Column<JobRow>[]} */
@@ -68,7 +68,7 @@ const showJob = ({ id: name, payload, deliveries, due }, state) =>
 /** The numbers of jobs by state. @param {QueueRow} q */
 export const counts = (q) => ({ ready: q.ready, delayed: q.delayed, leased: q.leased, dead: q.letters ?? 0 });
 
-/** The shares of the states of a queue's jobs, as a bar. @param {Partial<ReturnType<typeof counts>>} jobs */
+/** A bar with the share of each state among a queue's jobs. @param {Partial<ReturnType<typeof counts>>} jobs */
 export function stateBar(jobs) {
   const all = Object.entries(jobs).filter(([, n]) => n > 0);
   return h(
@@ -78,7 +78,7 @@ export function stateBar(jobs) {
   );
 }
 
-/** The intervals of the timeline of delayed jobs. */
+/** The number of intervals in the timeline of delayed jobs. */
 const INTERVALS = 30;
 
 /** Shows when the delayed jobs of a page fall due. @param {HTMLElement} el @param {JobRow[]} jobs */
@@ -99,7 +99,7 @@ function timeline(el, jobs) {
   });
 }
 
-/** A queue that is shown, with the jobs of one state. */
+/** A queue with its jobs of one state. */
 class QueueView {
   /** @param {Ctx} ctx */
   constructor(ctx) {
@@ -109,14 +109,14 @@ class QueueView {
     this.dead = this.state === 'dead';
     /** @type {QueueRow|null} */
     this.queue = null;
-    /** The key of the queue whose jobs are shown: of dead letters it is another one. @type {B|null} */
+    /** The key of the queue to which the shown jobs belong; dead letters belong to another one. @type {B|null} */
     this.shown = null;
     /** The id that the user looks for. */
     this.finding = '';
-    /** The ids behind which the pages before this one end, and that of the last job of the page. @type {string[]} */
+    /** The ids of the last jobs of this page and of the pages before it. @type {string[]} */
     this.pages = [];
     this.last = '';
-    /** The other queues whose dead letters go to the same queue, whether there may be more, and when the page has asked. */
+    /** The other queues with the same dead-letter queue, whether there may be more, and when the page asked for them. */
     this.sharing = { queues: /** @type {B[]} */ ([]), unsure: false, askedAt: -Infinity };
     this.head = h('div', { class: 'titlebar many' });
     this.tabs = h('nav', { class: 'tabs', 'aria-label': t('queues.states') });
@@ -144,12 +144,12 @@ class QueueView {
 
   again = async () => {};
 
-  /** The key of the queue. A button is there only while the queue is. */
+  /** The key of the queue, which exists as long as there are buttons. */
   key() {
     return /** @type {QueueRow} */ (this.queue).k;
   }
 
-  /** The key of the queue whose jobs are shown. */
+  /** The key of the queue to which the shown jobs belong. */
   shownKey() {
     return /** @type {B} */ (this.shown);
   }
@@ -180,7 +180,7 @@ class QueueView {
     };
   }
 
-  /** The buttons for jobs: for those that are chosen, or for one. @param {() => B[]} ids @param {number} n 1, or more */
+  /** The buttons for the selected jobs, or for one job. @param {() => B[]} ids @param {number} n 1, or more */
   jobButtons(ids, n) {
     /** @param {string} action @param {string} label @param {() => unknown} fn */
     const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label, { n }), fn, { small: true });
@@ -191,7 +191,7 @@ class QueueView {
     };
   }
 
-  /** The line above the jobs about those that are chosen. */
+  /** The line above the jobs, which describes the selected ones. */
   makeChosen() {
     const count = h('b'),
       buttons = this.jobButtons(() => this.jobs.selected().map((r) => r.id), 2),
@@ -224,7 +224,7 @@ class QueueView {
   /**
    * Moves dead letters to the queue, and reads it again.
    * @param {B[]} ids
-   * @param {B[]} which the words of the command
+   * @param {B[]} which the arguments that select the jobs
    * @param {string} more
    */
   async moveBack(ids, which, more = '') {
@@ -239,7 +239,7 @@ class QueueView {
   }
 
   async requeueAll() {
-    // Another queue may have begun to share these dead letters a moment ago.
+    // Another queue may have started to share these dead letters a moment ago.
     await this.readSharing();
     if (this.sharing.queues.length || this.sharing.unsure) return;
     const ids = this.jobs.rows().map((r) => r.id);
@@ -255,7 +255,7 @@ class QueueView {
     });
   }
 
-  /** Makes jobs due now. A queue beside takes them for a moment, so that they keep their payloads and priorities. @param {B[]} ids */
+  /** Makes jobs due now, by moving them to a temporary queue and back, so that they keep payloads and priorities. @param {B[]} ids */
   async runNow(ids) {
     const key = this.key(),
       beside = fromText(runNowQueue(key));
@@ -272,7 +272,7 @@ class QueueView {
     if (moved) this.again();
   }
 
-  /** Shows the jobs behind the page. */
+  /** Shows the next page of jobs. */
   turn() {
     this.pages.push(this.last);
     this.again();
@@ -345,7 +345,7 @@ class QueueView {
     );
   }
 
-  /** The jobs of the page. One that has become empty is followed by the page before it. @returns {Promise<Partial<QueueAnswer>>} */
+  /** Reads the jobs of the page. If it has become empty, the page before it follows. @returns {Promise<Partial<QueueAnswer>>} */
   async readJobs() {
     const { ctx, shown, finding, pages } = this,
       from = pages[pages.length - 1];
@@ -362,7 +362,7 @@ class QueueView {
     return a;
   }
 
-  /** The page behind the last job was empty. */
+  /** Whether the page after the last job was empty. */
   isPastEnd = false;
 
   async read() {

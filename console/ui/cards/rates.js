@@ -1,4 +1,4 @@
-// What all limiters, or all queues, of the server do per second: a line of words and a chart.
+// The rates per second of all limiters or all queues of the server: a line of text and a chart.
 import { h, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import { lines } from '../lib/chart.js';
@@ -6,13 +6,13 @@ import { samples } from '../lib/events.js';
 import { t, num } from '../lib/i18n.js';
 
 /** @import { Ctx } from '../lib/types.js' */
-/** A series: its field in a sample, the key of its word, and its colour. */
+/** A series: its field in a sample, the key of its text, and its colour. */
 /** @typedef {{name: 'allowed'|'denied'|'jobsAdded'|'jobsDelivered'|'jobsAcked', word: string, cls: string}} Rate */
 
-/** The values that the page keeps of one limiter: a quarter of an hour. */
+/** How many values the page keeps of one limiter: a quarter of an hour. */
 const KEPT = 900;
 
-/** A chart of what is left of one limiter. The server keeps no series of each: it begins with the page. */
+/** A chart of a limiter's remaining capacity. The server keeps no series of single limiters, so the chart begins when the page opens. */
 export function remainingCard() {
   const chart = h('div'),
     el = section(t('limits.seen'), chart);
@@ -33,7 +33,7 @@ export function remainingCard() {
   };
 }
 
-/** The rates now, in words that have the name of each. @param {Ctx} ctx @param {string} words @param {Rate[]} rates */
+/** The present rates, in words with their names. @param {Ctx} ctx @param {string} words @param {Rate[]} rates */
 export function ratesLine(ctx, words, rates) {
   const el = h('p', { class: 'faint' });
   function paint() {
@@ -45,7 +45,7 @@ export function ratesLine(ctx, words, rates) {
   return el;
 }
 
-/** The chart of the rates, while there was anything. @param {Ctx} ctx @param {string} title @param {Rate[]} rates */
+/** The chart of the rates, if any was above zero. @param {Ctx} ctx @param {string} title @param {Rate[]} rates */
 export function ratesCard(ctx, title, rates) {
   const chart = h('div'),
     el = section(t(title), chart);

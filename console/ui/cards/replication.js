@@ -8,7 +8,7 @@ import { t, num, percent, size, span } from '../lib/i18n.js';
 
 /** @import { Child, Ctx, MasterRow, MemberRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
 
-/** A replica that has not acknowledged for longer needs a look, s. */
+/** A replica needs attention if its last acknowledgement is older than this, s. */
 const SILENT = 10;
 
 /** @param {string} title @param {Child[]} lines @param {string} cls */
@@ -80,16 +80,16 @@ function picture(a) {
 }
 
 /**
- * The command that starts a replica: at the host by which the browser reaches this server, and at a port beside that of this server.
+ * The command that starts a replica. It names the host under which the browser reaches this server, and gives the replica the next port.
  * @param {string} hostname of the page
  * @param {number} port of this server
  */
 export function replicaCommand(hostname, port) {
-  const host = hostname.replace(/^\[|\]$/g, ''); // an address of IPv6 has none here
+  const host = hostname.replace(/^\[|\]$/g, ''); // addresses of IPv6 have no brackets here
   return `ebb serve --port ${port < 65535 ? port + 1 : port - 1} --replicaof "${host} ${port}"`;
 }
 
-/** How to make a replica. @param {Ctx} ctx @param {number|undefined} port of this server */
+/** Explains how to start a replica. @param {Ctx} ctx @param {number|undefined} port of this server */
 function firstReplica(ctx, port) {
   if (!port) return h('div', { class: 'note' }, t('repl.none.port'));
   const command = replicaCommand(location.hostname, port);
@@ -107,7 +107,7 @@ function firstReplica(ctx, port) {
   );
 }
 
-/** What a member knows of its group. @param {MemberRow} g @returns {Child[]} */
+/** A member's view of its group. @param {MemberRow} g @returns {Child[]} */
 const memberProperties = (g) => [
   property(t('group.state'), t('group.state.' + g.state)),
   g.node > 0 && property(t('group.node'), t(g.isIn ? 'group.node.in' : 'group.node.out', { n: g.node }), g.isIn ? '' : 'look'),
@@ -140,18 +140,18 @@ function properties(ctx, a) {
   ];
 }
 
-/** The button that hands over to a replica. A member of a group refuses that command. @param {Ctx} ctx @param {() => unknown} after */
+/** A button for the failover to a replica. Members of a group reject that command. @param {Ctx} ctx @param {() => unknown} after */
 const failover = (ctx, after) =>
   commandButton(ctx, 'server.failover', t('server.failover'), () => ['FAILOVER'], after, { danger: true, text: t('repl.failover.text') });
 
-/** The button that makes a node of the group its master. @param {Ctx} ctx @param {number} n @param {() => unknown} after */
+/** A button that makes a node of the group the master. @param {Ctx} ctx @param {number} n @param {() => unknown} after */
 const promote = (ctx, n, after) =>
   commandButton(ctx, 'server.promote', t('server.promote', { n }), () => ['GROUP', 'PROMOTE', n], after, {
     danger: true,
     text: t('group.promote.text', { n }),
   });
 
-/** The buttons of the card. They stay while what they offer does. @param {Ctx} ctx @param {() => unknown} after */
+/** The buttons of the card. Each button stays as long as its action is available. @param {Ctx} ctx @param {() => unknown} after */
 function changes(ctx, after) {
   const el = h('span', { class: 'row' });
   let shown = '';

@@ -10,7 +10,7 @@ import { id, text } from '../lib/bytes.js';
 import { t, size, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, FunctionRow, Running, ScriptRow, ScriptsAnswer } from '../lib/types.js' */
-/** A function and the library that has it. @typedef {FunctionRow & {library: B}} Row */
+/** A function and its library. @typedef {FunctionRow & {library: B}} Row */
 
 /** Shows the text of a script. @param {number} db @param {ScriptRow} r */
 async function showScript(db, r) {
@@ -73,7 +73,7 @@ const functionTable = (ctx, after) =>
     empty: () => t('scripts.nofunctions'),
   });
 
-/** The script that is running, with a button that ends it. @param {Ctx} ctx @param {Running} r @param {() => void} after */
+/** The running script, with a button that ends it. @param {Ctx} ctx @param {Running} r @param {() => void} after */
 const runningScript = (ctx, r, after) =>
   h(
     'p',

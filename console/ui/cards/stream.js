@@ -1,4 +1,4 @@
-// One stream: its groups and their consumers, and the entries that a group has not acknowledged.
+// One stream: its groups and their consumers, and each group's pending entries.
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock, get, isGone, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -11,7 +11,7 @@ import { t, num, parseSpan, span } from '../lib/i18n.js';
 /** @import { B, Column, ConsumerRow, Ctx, GroupRow, PendingRow, StreamAnswer, StreamRow, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
 
-/** A lag that needs a look, as the server judges it for Now. */
+/** A lag from which on a group needs attention; Now uses the same limit. */
 export const BEHIND = 100;
 
 /** @param {number} ms */
@@ -37,7 +37,7 @@ const pendingColumns = () => [
   column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries, { minor: true }),
 ];
 
-/** Asks what a stream is to keep. @param {StreamRow} stream */
+/** Asks which entries a stream should keep. @param {StreamRow} stream */
 const askTrim = ({ k, length }) =>
   form({
     title: t('streams.trim'),
@@ -63,7 +63,7 @@ const askTrim = ({ k, length }) =>
     },
   });
 
-/** Asks for the consumer that gets entries. @param {StreamRow} stream @param {GroupRow} group @param {string[]} ids */
+/** Asks for the consumer that should get entries. @param {StreamRow} stream @param {GroupRow} group @param {string[]} ids */
 const askClaim = ({ k }, group, ids) =>
   form({
     title: t('streams.claim'),
@@ -85,13 +85,13 @@ const askClaim = ({ k }, group, ids) =>
     },
   });
 
-/** The tables and the buttons of a stream that is shown. */
+/** The tables and the buttons of a stream. */
 class StreamView {
   /** @param {Ctx} ctx */
   constructor(ctx) {
     this.ctx = ctx;
     this.k = ctx.params.get('k') || '';
-    /** The stream, and its group that is shown. @type {StreamRow|null} */
+    /** The stream and the shown group. @type {StreamRow|null} */
     this.stream = null;
     /** @type {GroupRow|null} */
     this.group = null;
@@ -119,7 +119,7 @@ class StreamView {
     );
   }
 
-  /** Runs the command of a form, if the user has sent it. @param {Promise<{argv: B[]}|null>|null} asked */
+  /** Runs the command of a form if the user has submitted it. @param {Promise<{argv: B[]}|null>|null} asked */
   async askedFor(asked) {
     const a = await asked;
     if (a) this.act(a.argv, { quiet: true });
@@ -181,7 +181,7 @@ class StreamView {
     });
   }
 
-  /** Reads the stream, with its first group where the route names none. */
+  /** Reads the stream. If the route names no group, the page shows the first one. */
   async read() {
     const { db, params, stop } = this.ctx,
       g = params.get('g'),

@@ -1,4 +1,4 @@
-// The card of users on the screen Server: what each may do in words.
+// The card of users on the screen Server: it describes the rights of each user in words.
 import { h, list } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { commandButton } from '../lib/command-button.js';
@@ -10,14 +10,14 @@ import { t, has } from '../lib/i18n.js';
 /** @import { B, Child, CommandsRow, Ctx, GrantRow, UserRow } from '../lib/types.js' */
 /** A user; isOwn: the user of this page. @typedef {UserRow & {isOwn: boolean}} Row */
 
-/** Names of a sentence: a, b, c. @param {Child[]} names @returns {Child[]} */
+/** Lists names in a sentence: a, b, c. @param {Child[]} names @returns {Child[]} */
 const inSentence = (names) => names.map((n, i) => [i ? t('acl.comma') : '', n]);
 /** @param {B[]} list */
 const patterns = (list) => inSentence(list.map((p) => show(p, 60)));
 /** @param {string} c */
 const category = (c) => (has('acl.cat.' + c) ? t('acl.cat.' + c) : '@' + c);
 
-/** What a user's commands are, as a sentence. @param {CommandsRow} c @returns {Child} */
+/** Describes the commands that a user may run, in a sentence. @param {CommandsRow} c @returns {Child} */
 function commands(c) {
   if (!c.runs) return t('acl.nocommands');
   if (c.runs === c.of) return t('acl.allcommands');
@@ -29,7 +29,7 @@ function commands(c) {
   return [t(c.but ? 'acl.runs.but' : 'acl.runs', { n: c.runs, of: c.of }), ' ', inSentence(parts), t('acl.period')];
 }
 
-/** What keys a selector allows, as sentences. @param {GrantRow['keys']} k */
+/** Describes the keys that a selector allows, in sentences. @param {GrantRow['keys']} k */
 function keySentences(k) {
   if (k.all) return [h('li', null, t('acl.keys.all'))];
   if (!k.both.length && !k.read.length && !k.write.length) return [h('li', null, t('acl.keys.none'))];
@@ -44,7 +44,10 @@ function channelSentence(c) {
   return h('li', { class: 'faint' }, t(c.all ? 'acl.channels.all' : 'acl.channels.none'));
 }
 
-/** What a selector allows, as sentences. @param {GrantRow} g @param {boolean} other it is not the first @returns {Child[]} */
+/**
+ * Describes the rights that a selector gives, in sentences.
+ * @param {GrantRow} g @param {boolean} other it is not the first @returns {Child[]}
+ */
 function sentences({ commands: c, keys, channels }, other) {
   const or = other && h('li', null, t('acl.or'));
   if (c.runs === c.of && keys.all && channels.all) return [or, h('li', { class: 'look' }, t('acl.everything'))];
@@ -53,7 +56,7 @@ function sentences({ commands: c, keys, channels }, other) {
   return [or, h('li', null, commands(c)), dangerous, data];
 }
 
-/** A password that is hard to guess: 24 letters of 32. */
+/** Generates a password: 24 letters from an alphabet of 32. */
 function password() {
   const letters = 'abcdefghijkmnpqrstuvwxyz23456789',
     random = crypto.getRandomValues(new Uint8Array(24));
@@ -70,7 +73,7 @@ const fields = (u) =>
         { name: 'rules', label: t('acl.rules'), value: '-@all +@read ~shop:*', hint: t('acl.rules.hint') },
       ];
 
-/** Asks for the rules of a user, or for a new one, and sets them. Returns whether it has. @param {number} db @param {Row|null} u */
+/** Asks for the rules of a user, or for a new one, and sets them. Returns whether it succeeded. @param {number} db @param {Row|null} u */
 async function setUser(db, u) {
   const a = await form({
     title: u ? t('acl.change.of', { name: text(u.name) }) : t('acl.new'),
@@ -86,7 +89,7 @@ async function setUser(db, u) {
   return !!a && !!(await run(db, a.argv, { quiet: true }));
 }
 
-/** What happens when a user is switched off or deleted. @param {Row[]} all @param {Row} u @param {'off'|'gone'} how */
+/** Describes the effects of disabling or deleting a user. @param {Row[]} all @param {Row} u @param {'off'|'gone'} how */
 function consequences(all, u, how) {
   const others = all.filter((x) => id(x.name) !== id(u.name) && x.on && (x.nopass || x.passwords));
   return [
@@ -99,7 +102,7 @@ function consequences(all, u, how) {
     .join(' ');
 }
 
-/** How a user logs in. @param {Row} u */
+/** Describes how a user logs in. @param {Row} u */
 function loginSentence(u) {
   if (!u.on) return h('li', { class: 'faint' }, t('acl.login.off'));
   if (u.nopass) return h('li', { class: 'look' }, t('acl.login.nopass'));

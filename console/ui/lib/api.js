@@ -5,13 +5,14 @@ import { t } from './i18n.js';
 
 /** @import { Answers, Failure, Params, Posted, PostBatchAnswer, Reply, Resp, Words } from './types.js' */
 
-/** The codes of errors that pass: a script runs for long, the master is away. */
+/** The codes of temporary errors: a script is running for long, or the master is away. */
 const PASSING = new Set(['BUSY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN']);
 
 /**
- * An answer that is not a success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
- * `confirm`: what must be typed; `passing`: the server is away or busy, or a proxy asks for it by another name, and the next try may
- * succeed; `command` and `rule`: what the user may not run, and the ACL rule that allows it; `secret`: the command has a password.
+ * An answer that reports no success. `login`: the user must log in; `loading`: the loaded share; `retry`: seconds until the next try;
+ * `confirm`: the text that the user must type; `passing`: the server is away or busy, or a proxy reports that in its own way, so the next
+ * try may succeed; `command` and `rule`: the command that the user may not run, and the ACL rule that would allow it; `secret`: the
+ * command contains a password.
  */
 export class ApiError extends Error {
   /** @param {number} status @param {Failure} body @param {number} retry */
@@ -31,17 +32,17 @@ export class ApiError extends Error {
   }
 }
 
-// The server's clock. The offset of the answer with the shortest way is the best one; it is forgotten after ten minutes, and where an
-// answer shows that it is wrong: the browser's clock stands still while a laptop sleeps.
+// The server's clock. The offset from the answer that came fastest is the best one. The page forgets it after ten minutes, and when an
+// answer shows that it is wrong: the browser's clock stops while a laptop sleeps.
 const SLACK = 50; // ms
 let offset = 0,
   best = Infinity,
   bestAt = 0;
 const here = () => performance.timeOrigin + performance.now();
 
-/** Tells the clock what the server said, and how long its way was. @param {number} now @param {number} way ms there and back */
+/** Sets the clock by a time from the server, and the duration of the request. @param {number} now @param {number} way ms there and back */
 export function sync(now, way) {
-  const since = clock() - now, // the server has said it: 0 to way
+  const since = clock() - now, // the server told its time between 0 and way ms ago
     wrong = since < -best / 2 - SLACK || since > way + best / 2 + SLACK;
   if (way > best && here() - bestAt < 600000 && !wrong) return;
   best = way;
@@ -54,12 +55,12 @@ export const clock = () => here() + offset;
 
 /** @type {(e: ApiError) => void} */
 let failed = () => {};
-/** Calls fn at each answer that asks for a login or says that the server loads. @param {(e: ApiError) => void} fn */
+/** Calls fn at each answer that requires a login, or tells that the server is loading. @param {(e: ApiError) => void} fn */
 export const onFail = (fn) => {
   failed = fn;
 };
 
-/** The length of the longest query in an address. Proxies take addresses of some 8,000 characters; longer names travel in a body. */
+/** The longest query in an address. Proxies accept addresses of some 8,000 characters; longer names travel in a body. */
 export const LONG = 4000;
 
 /**
@@ -68,7 +69,7 @@ export const LONG = 4000;
  * @param {Params} params
  * @param {unknown} body
  * @param {AbortSignal} [signal]
- * @returns {Promise<any>} what the server has answered, as JSON
+ * @returns {Promise<any>} the server's answer, parsed as JSON
  */
 async function call(method, path, params, body, signal) {
   let q = query(params);
@@ -98,7 +99,7 @@ async function call(method, path, params, body, signal) {
       ? {}
       : await res.json().catch((e) => {
           if (!res.ok) return { error: t('error.status', { status: res.status }) };
-          throw isAbort(e) ? e : new ApiError(0, { error: t('error.network') }, 0); // the answer has ended too early
+          throw isAbort(e) ? e : new ApiError(0, { error: t('error.network') }, 0); // the answer ended too early
         });
   if (!res.ok) {
     const e = new ApiError(res.status, answer, Number(res.headers.get('Retry-After')) || 0);
@@ -109,7 +110,7 @@ async function call(method, path, params, body, signal) {
   return answer;
 }
 
-/** Whether a request has ended because its screen has. @param {unknown} e */
+/** Whether a request was aborted because its screen ended. @param {unknown} e */
 export const isAbort = (e) => e instanceof Error && e.name === 'AbortError';
 
 /** The text of an error. @param {unknown} e */
@@ -118,14 +119,14 @@ export const messageOf = (e) => (e instanceof Error ? e.message : String(e));
 /** Whether the server is away or busy, and the next try may succeed. @param {unknown} e */
 export const isPassing = (e) => e instanceof ApiError && e.passing;
 
-/** Whether an error is about something that does not exist any longer. @param {unknown} e */
+/** Whether an error concerns something that no longer exists. @param {unknown} e */
 export const isGone = (e) => e instanceof ApiError && e.gone;
 
-/** What a person reads of an error: of a missing permission, the ACL rule that gives it. @param {unknown} e */
+/** The readable text of an error; for a missing permission, with the ACL rule that gives it. @param {unknown} e */
 export const refusal = (e) => (e instanceof ApiError && e.rule ? t('forbidden.rule', { command: e.command, rule: e.rule }) : messageOf(e));
 
 /**
- * GET api/path.
+ * Sends GET api/path.
  * @template {keyof Answers} P
  * @param {P} path
  * @param {Params} [params]
@@ -135,7 +136,7 @@ export const refusal = (e) => (e instanceof ApiError && e.rule ? t('forbidden.ru
 export const get = (path, params = {}, signal) => call('GET', path, params, undefined, signal);
 
 /**
- * POST api/path with a JSON body.
+ * Sends POST api/path with a JSON body.
  * @template {keyof Posted} P
  * @param {P} path
  * @param {object} [body]
@@ -146,20 +147,20 @@ export const post = (path, body = {}) => call('POST', path, {}, body);
 /** Ends a walk over the keys. @param {string} id @returns {Promise<unknown>} */
 export const endWalk = (id) => call('DELETE', 'walk', { id }, undefined);
 
-/** The text of a reply that is an error; undefined for others. @param {Resp|undefined} reply */
+/** The text of an error reply; undefined for other replies. @param {Resp|undefined} reply */
 export const errorOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.e : undefined);
 
-/** The integer of a reply, as text; undefined for others. @param {Resp|undefined} reply */
+/** The integer of a reply, as text; undefined for other replies. @param {Resp|undefined} reply */
 export const integerOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.i : undefined);
 
 /** Whether a reply says that a command has changed nothing: 0 or nil. @param {Resp|undefined} reply */
 export const isIdle = (reply) => reply === null || reply === undefined || integerOf(reply) === '0';
 
-/** Whether a reply says that a key is of another type by now. @param {Resp} reply */
+/** Whether a reply tells that the key now has another type. @param {Resp} reply */
 const hasOtherType = (reply) => (errorOf(reply) || '').startsWith('WRONGTYPE');
 
 /**
- * Runs a command without a question: for reads and for the shell.
+ * Runs a command without asking the user: for reads, and for the shell.
  * @param {number} db
  * @param {Words} args
  * @param {object} [more]
@@ -167,28 +168,29 @@ const hasOtherType = (reply) => (errorOf(reply) || '').startsWith('WRONGTYPE');
 export const exec = (db, args, more = {}) => post('do', { db, argv: toArgv(...args), ...more });
 
 /**
- * A read, and the mark of the value that the page has shown of it (the row's `seen`; '' for nothing): a command runs only if the read
- * still has that value, in one step with the look.
+ * A read, and the mark of the value that the page has shown of it (`seen` of the row; '' for none). The server runs a command only if the
+ * read still has that value; it checks that in the same step.
  * @typedef {[Words, string]} Expect
  */
 /** @param {Expect[]} all */
 const expected = (all) => all.map(([read, seen]) => ({ argv: toArgv(...read), seen }));
 
-/** The answer of a batch of one command, as that of the command. @param {PostBatchAnswer} a @returns {Reply} */
+/** Converts the answer of a batch of one command to the answer of a command. @param {PostBatchAnswer} a @returns {Reply} */
 const single = (a) => ({ reply: a.replies[0], text: a.text[0], ms: 0, error: errorOf(a.replies[0]) !== undefined });
 
-/** What to say of a command that has not run. @param {unknown} e @param {string} [changed] where something of expect is not so */
+/** The message about a command that did not run. @param {unknown} e @param {string} [changed] where something of expect is not so */
 const failure = (e, changed = t('key.changed.meanwhile')) => (e instanceof ApiError && e.code === 'CHANGED' ? changed : messageOf(e));
 
 /**
- * danger: true for a red button, or the text that the user must type. text: what the command does, in a sentence. quiet: no question (a
- * form showed the command before). unchanged: what a reply of 0 or nil means, where it says that the command has changed nothing. expect:
- * what must still be so.
+ * danger: true makes the button red; a string is the text that the user must type. text: a sentence about the effect of the command.
+ * quiet: ask nothing, because a form has already shown the command. unchanged: the message for a reply of 0 or nil that means that
+ * nothing has changed. expect: conditions that must still hold.
  * @typedef {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: Expect[], unchanged?: string}} RunOptions
  */
 
 /**
- * Shows the command as typed, asks, runs it, and says what came back. null: the user went back, or it failed (and the user has read why).
+ * Shows the command as typed, asks the user, runs it, and shows the result. Returns null if the user went back, or if it failed and the
+ * user has read why.
  * @param {number} db
  * @param {Words} args
  * @param {RunOptions} [o]
@@ -222,8 +224,8 @@ async function send(db, argv, confirm, expect) {
 }
 
 /**
- * Runs commands as a transaction, as run does a single one. done: what to say of the replies. changed: what to say where something of
- * expect is not so.
+ * Runs commands as a transaction, in the same way as run. done: returns the message about the replies. changed: the message if a
+ * condition of expect no longer holds.
  * @param {number} db
  * @param {Words[]} cmds
  * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: Resp[]) => [string, 'good'|'bad'], expect?: Expect[],

@@ -1,4 +1,4 @@
-// One change to many keys: a preview, then batches of 500 with progress and a stop.
+// Applies one change to many keys: first a preview, then batches of 500 keys with progress and a stop button.
 import { h, fill, setText } from './h.js';
 import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
@@ -7,20 +7,20 @@ import { t, asSpan, parseSpan, percent, size } from './i18n.js';
 
 /** @import { B, KeyRow, Words } from './types.js' */
 
-/** How many pages without a key the preview passes over, about 50 ms each. */
+/** How many pages without a matching key the preview passes over, at about 50 ms each. */
 const LOOKS = 100;
-/** The keys and the commands that the preview shows, the keys of a batch, and those that a page of a count has at most. */
+/** Limits: keys in the preview, commands in the preview, keys of a batch, and keys on a page while the page counts. */
 const PREVIEW = 20,
   COMMANDS = 3,
   BATCH = 500,
   COUNTED = 2000;
-/** A body has at most 1 MiB: long names go in smaller batches. */
+/** A body has at most 1 MiB, so keys with long names go in smaller batches. */
 const ROOM = 700_000;
 
 /** A key, and the span to which each read renews its TTL. @typedef {Pick<KeyRow, 'k'|'slide'>} Target */
 /** The argv for a key. @typedef {(r: Target) => B[]} Command */
 
-/** The verbs: the command that follows from what the user is asked. @type {Record<string, (o: Many) => Promise<Command|null>>} */
+/** The verbs: each asks the user for values and returns the command. @type {Record<string, (o: Many) => Promise<Command|null>>} */
 const VERBS = {
   del: async () => (r) => argv('UNLINK', r.k),
   persist: async () => (r) => argv('PERSIST', r.k),
@@ -30,14 +30,14 @@ const VERBS = {
   copy: (o) => askNames('copy', 'COPY', o.keys || []),
 };
 
-/** Sets a TTL. One that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
+/** Sets a TTL. A sliding TTL keeps sliding, with the new span. @param {Target} r @param {number} ms @param {Words} more */
 const setTTL = (r, ms, more = []) => argv('PEXPIRE', r.k, ms, ...more, ...(r.slide ? ['SLIDE'] : []));
 
 /**
- * Asks for the TTL of a key, and proposes the one that it has: what is left, or its span.
+ * Asks for the TTL of a key, and proposes its present one: the remaining time, or the span.
  * @param {Target} r
  * @param {number} left ms
- * @param {string} [words] what the TTL means for this key
+ * @param {string} [words] the meaning of the TTL for this key
  */
 export const askTTL = (r, left, words) =>
   form({
@@ -51,8 +51,8 @@ export const askTTL = (r, left, words) =>
   });
 
 /**
- * keys, or all keys that match and that the filters of type, ttl and size let pass. prefix: of keys whose names are not text, as url; match
- * then names them. label: that of the server, which a deletion asks for.
+ * keys, or all keys that match and pass the filters of type, ttl and size. prefix: the beginning of names that are not text, in the form
+ * for URLs; match then describes it. label: the server's label, which a deletion asks the user to type.
  * @typedef {{db: number, label?: string, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string,
  *   size?: string}} Many
  */
@@ -83,14 +83,14 @@ async function askSpan(verb, more) {
   return a && ((r) => setTTL(r, parseSpan(a.values.span), more));
 }
 
-/** A name with another beginning; null if it begins otherwise. @param {B} k @param {B} from @param {B} to */
+/** A name with its prefix replaced; null if it has another prefix. @param {B} k @param {B} from @param {B} to */
 function renamed(k, from, to) {
   const name = bytes(k),
     head = bytes(from);
   return head.some((c, i) => c !== name[i]) ? null : fromBytes(new Uint8Array([...bytes(to), ...name.subarray(head.length)]));
 }
 
-/** The text with which all names begin, up to a colon. @param {Target[]} keys */
+/** The longest common prefix of all names that ends with a colon. @param {Target[]} keys */
 function beginningOf(keys) {
   let s = text(keys[0].k);
   for (const { k } of keys) while (!text(k).startsWith(s)) s = s.slice(0, -1);
@@ -98,7 +98,7 @@ function beginningOf(keys) {
 }
 
 /**
- * Asks for other names: of a single key for the name, and of several for another beginning. No key is overwritten.
+ * Asks for new names: for the name of a single key, or for a new prefix of several. The change overwrites no key.
  * @param {string} verb
  * @param {string} command
  * @param {Target[]} keys
@@ -124,10 +124,10 @@ async function askNames(verb, command, keys) {
   return a && commandOf(a.values);
 }
 
-/** The filter of a size in words. @param {string} bytes */
+/** The text for a size filter. @param {string} bytes */
 export const leastSize = (bytes) => t('keys.size.least', { size: size(Number(bytes)) });
 
-/** A page of the keys that match. @param {Many} o @param {string} cursor @param {number} limit */
+/** A page of the matching keys. @param {Many} o @param {string} cursor @param {number} limit */
 const keyPage = ({ db, match, prefix, type, ttl, size: least }, cursor, limit) =>
   get('keys', { db, match: prefix ? '' : match, prefix, type, ttl: ttl || 'any', size: least, cursor, limit });
 
@@ -135,7 +135,7 @@ const keyPage = ({ db, match, prefix, type, ttl, size: least }, cursor, limit) =
 async function firstKeys(o) {
   if (o.keys) return { keys: o.keys, done: true };
   let cursor = '0';
-  // A page without rows is not an end: the keys that pass the filters may be far on.
+  // A page without rows does not end the search: the keys that pass the filters may come much later.
   for (let looks = 1; ; looks++) {
     try {
       const page = await keyPage(o, cursor, PREVIEW);
@@ -148,7 +148,7 @@ async function firstKeys(o) {
   }
 }
 
-/** Counts the keys that match, page by page, and says how far it has come. */
+/** Counts the matching keys page by page, and shows its progress. */
 export class Counter {
   /** @param {Many} o @param {(found: number) => void} [changed] called at first, and when it has found more */
   constructor(o, changed = () => {}) {
@@ -200,7 +200,10 @@ export class Counter {
   }
 }
 
-/** The commands of the first keys, and how many more keys have one. @param {Target[]} keys @param {number} all @param {Command} command */
+/**
+ * The commands of the first keys, and the number of further keys that have one.
+ * @param {Target[]} keys @param {number} all @param {Command} command
+ */
 const commandsOf = (keys, all, command) =>
   keys
     .slice(0, COMMANDS)
@@ -249,7 +252,10 @@ async function confirmMany(o, keys, command) {
   return sure;
 }
 
-/** Runs the commands, with a dialog whose end stops them. Returns the number of changed keys. @param {Many} o @param {Command} command */
+/**
+ * Runs the commands, and stops when the user closes the dialog. Returns the number of changed keys.
+ * @param {Many} o @param {Command} command
+ */
 async function runMany(o, command) {
   const progress = h('p', { role: 'status' }, t('bulk.running', { n: 0 })),
     run = { stopped: false, changed: 0, looked: 0 };
@@ -275,7 +281,7 @@ async function runMany(o, command) {
   return run.changed;
 }
 
-/** How many keys from the i-th on go into one body. @param {Target[]} keys @param {number} i */
+/** How many keys from the i-th on fit in one body. @param {Target[]} keys @param {number} i */
 function batchOf(keys, i) {
   let n = 0;
   for (let room = ROOM; i + n < keys.length && n < BATCH && (n === 0 || room > 0); n++) room -= text(keys[i + n].k).length * 6 + 80;
@@ -283,7 +289,7 @@ function batchOf(keys, i) {
 }
 
 /**
- * Runs the command of each key, in batches. What the server asks for, the user has typed or confirmed before.
+ * Runs the command of each key, in batches. The user has already typed or confirmed everything that the server asks for.
  * @param {Many} o
  * @param {Target[]} keys
  * @param {Command} command

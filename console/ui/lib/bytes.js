@@ -1,12 +1,12 @@
-// Byte strings as the API writes them: {t} is clean text; {b, t} is base64 and the escaped text; n is the full length of what was
-// cut or hidden.
+// Byte strings in the API's form: {t} is plain text; {b, t} is base64 and the escaped text; n is the full length if the string was cut or
+// hidden.
 import { h, icon } from './h.js';
 import { t as word, num } from './i18n.js';
 
 /** @import { B, Child, Params, Words } from './types.js' */
 
-// Characters that a reader does not see, or not as such: control and format characters, separators, blanks but the space, what a font
-// leaves out, and halves of surrogate pairs. A symbol may have the style of an emoji. encode.go has the same rule.
+// Characters that a reader cannot see or recognise: control and format characters, separators, blanks other than the space, characters
+// that fonts leave out, and unpaired surrogates. A symbol may have the variation selector of an emoji. encode.go has the same rule.
 const UNCLEAN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u2800]|(?! )\p{Zs}|(?!\ufe0f)\p{DI}|(?<!\p{So})\ufe0f/u;
 const encoder = new TextEncoder();
 
@@ -26,7 +26,7 @@ function base64(a) {
   return btoa(s);
 }
 
-/** B of bytes: text where it is clean UTF-8. @param {Uint8Array} a @returns {B} */
+/** Converts bytes to B, with text if they are clean UTF-8. @param {Uint8Array} a @returns {B} */
 export function fromBytes(a) {
   try {
     const s = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(a);
@@ -37,10 +37,10 @@ export function fromBytes(a) {
   return { b: base64(a), t: escaped(a) };
 }
 
-/** B of typed text. @param {string} s @returns {B} */
+/** Converts typed text to B. @param {string} s @returns {B} */
 export const fromText = (s) => (UNCLEAN.test(s) ? { b: base64(encoder.encode(s)), t: escaped(encoder.encode(s)) } : { t: s });
 
-/** B list of an argv of strings, numbers and B. @param {Words} args @returns {B[]} */
+/** Converts an argv of strings, numbers and B to a list of B. @param {Words} args @returns {B[]} */
 export const argv = (...args) => args.map((a) => (typeof a === 'object' ? a : fromText(String(a))));
 
 const NAMED = new Map([
@@ -60,7 +60,7 @@ export function escaped(a) {
   return s;
 }
 
-/** What a person reads: clean text, or the escaped form. @param {B|null|undefined} x */
+/** The readable form: clean text, or escaped text. @param {B|null|undefined} x */
 export const text = (x) => (!x ? '' : x.t !== undefined ? x.t : x.n !== undefined ? word('bytes.hidden', { n: num(x.n) }) : '');
 
 /** The text, shortened in its middle. @param {B|null|undefined} x @param {number} [max] */
@@ -69,46 +69,49 @@ export function short(x, max = 256) {
   return s.length <= max ? s.join('') : s.slice(0, max / 2).join('') + ' … ' + s.slice(-max / 4).join('');
 }
 
-/** A key for Map, the same for the same bytes. @param {B|null|undefined} x */
+/** A key for Map that is equal for equal bytes. @param {B|null|undefined} x */
 export const id = (x) => (!x ? '' : (x.b !== undefined ? 'b' + x.b : 't' + x.t) + (x.n === undefined ? '' : ' ' + x.n));
 
 /** base64url without padding, for `k=` and hashes; of a name that the server has cut, "!" and its length. @param {B} x */
 export const url = (x) => (x.n !== undefined ? '!' + x.n : base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, ''));
 
-/** Parameters that may have the empty name: without them a request or a route is another one. */
+/** Parameters that may contain the empty name. Without them a request or a route would have another meaning. */
 const NAMES = ['k', 'g', 'from'];
 
-/** Parameters of a request or of a route, without those that have no value. @param {Params} params */
+/** Parameters of a request or of a route, leaving out those without a value. @param {Params} params */
 export function query(params) {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && (v !== '' || NAMES.includes(k))) q.set(k, String(v));
   return q;
 }
 
-/** B of base64url. @param {string} s @returns {B} */
+/** Converts base64url to B. @param {string} s @returns {B} */
 export const fromUrl = (s) => fromBytes(bytes({ b: s.replace(/-/g, '+').replace(/_/g, '/') }));
 
-/** One argument as a person types it in redis-cli: quoted where it must be. @param {B} x */
+/** One argument as typed in redis-cli: in quotes if necessary. @param {B} x */
 export function quote(x) {
   const s = text(x);
   if (x.b === undefined && s !== '' && !/[\s"'\\]/.test(s)) return s;
   return x.b === undefined ? '"' + s.replace(/["\\]/g, '\\$&') + '"' : '"' + escaped(bytes(x)) + '"';
 }
 
-/** A command as a person types it. @param {B[]} args */
+/** A command as typed in redis-cli. @param {B[]} args */
 export const line = (args) => args.map(quote).join(' ');
 
 /** Escapes the letters of a glob, so that a name matches itself. @param {string} s */
 export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
 
-/** The pattern that one name alone matches: the server looks for a text without such letters within names. '' for bytes. @param {B} x */
+/**
+ * A pattern that only one name matches. (Without special letters the server would search within names.) '' if the name is not text.
+ * @param {B} x
+ */
 export const exactly = (x) => (x.b === undefined ? glob(text(x)).replace(/^[^\\]/, '\\$&') : '');
 
-// What a text area gives back as it got it, blanks of all kinds too. It would turn a carriage return into a line end.
+// Text that a text area returns unchanged, including all kinds of blanks. It would turn a carriage return into a line end.
 const PLAIN = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /**
- * The text of a value with its lines and tabs; undefined if it has other bytes that are not plain text.
+ * Returns the text of a value with its line ends and tabs, or undefined if the value contains other bytes that are not plain text.
  * @param {B} x
  */
 export function plain(x) {
@@ -123,7 +126,7 @@ export function plain(x) {
 }
 
 /**
- * B of text in which a backslash escapes, as escaped writes it; a string is what is wrong.
+ * Parses a text with the backslash escapes that escaped writes. Returns B, or a string that describes the mistake.
  * @param {string} s @returns {B|string}
  */
 export function unescaped(s) {
@@ -142,8 +145,8 @@ export function unescaped(s) {
 }
 
 /**
- * How a form edits a value: the text that it begins with, a hint, and B of what was typed (a string is what is wrong). What comes back
- * untouched has the same bytes. null: the page does not have the whole value.
+ * How a form edits a value: the initial text, a hint, and a function that returns B for the typed text, or a string that describes a
+ * mistake. Unchanged text keeps the same bytes. null: the page does not have the whole value.
  * @param {B|undefined} x @returns {{value: string, hint?: string, read: (s: string) => B|string}|null}
  */
 export function editor(x) {
@@ -152,10 +155,13 @@ export function editor(x) {
   return s === undefined ? { value: text(x), hint: word('bytes.edit'), read: unescaped } : { value: s, read: fromText };
 }
 
-/** The parameters of the screen Keys for the keys that begin so. A pattern is text, and cannot have any byte. @param {B} prefix */
+/** The parameters of the screen Keys for the keys with a prefix. A pattern is text, so it cannot have arbitrary bytes. @param {B} prefix */
 export const beginning = (prefix) => (prefix.b === undefined ? { match: glob(text(prefix)) + '*' } : { prefix: url(prefix) });
 
-/** The beginning of a name up to a colon behind the first `from` bytes, and with it; null without one. @param {B} x @param {number} from */
+/**
+ * The beginning of a name up to and including the first colon after `from` bytes; null if there is none.
+ * @param {B} x @param {number} from
+ */
 export function upToColon(x, from) {
   if (x.n !== undefined) return null; // the page does not have the whole name
   const all = bytes(x),
@@ -163,7 +169,7 @@ export function upToColon(x, from) {
   return at < 0 ? null : fromBytes(all.subarray(0, at + 1));
 }
 
-/** Splits a typed line as redis-cli does; null where a quote is not closed. @param {string} s @returns {B[]|null} */
+/** Splits a typed line as redis-cli does; null if a quote is not closed. @param {string} s @returns {B[]|null} */
 export function split(s) {
   /** @type {B[]} */
   const out = [];
@@ -242,10 +248,10 @@ export const copier = (s) =>
     icon('copy'),
   );
 
-/** Spaces as boxes that a reader sees. @param {string} s */
+/** Spaces as visible boxes. @param {string} s */
 const boxes = (s) => [...s].map((c) => h('span', { class: 'blank' }, c));
 
-/** A text in which a reader sees the spaces at both ends. @param {string} s @returns {Child} */
+/** A text with visible spaces at both ends. @param {string} s @returns {Child} */
 function withEnds(s) {
   const inner = s.trim();
   if (inner === s) return s;
@@ -255,8 +261,8 @@ function withEnds(s) {
 }
 
 /**
- * A name or value as an element: monospace, escaped ones and spaces at the ends marked, long ones shortened with a copy button, but not
- * within a link (bare).
+ * A name or a value as an element: in monospace, with marks for escapes and for spaces at the ends, and shortened with a copy button if
+ * it is long; in a link (bare) without the button.
  * @param {B|null|undefined} x @param {number} [max] @param {boolean} [bare]
  */
 export function show(x, max = 256, bare = false) {

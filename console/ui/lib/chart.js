@@ -1,11 +1,11 @@
-// Charts in SVG: lines for what was, bars for what falls due, a heat map. Each has a crosshair, keys (left, right, Enter) and a
+// Charts in SVG: lines for the past, bars for future expirations, and a heat map. Each has a crosshair, keys (left, right, Enter), and a
 // table for screen readers.
 import { h, svg, fill } from './h.js';
 import { brief, num, t, tick, time } from './i18n.js';
 
 /** @import { Child } from './types.js' */
 
-/** The height of a chart, and the room around its plot, px. */
+/** The height of a chart, and the margins around its plot, px. */
 const HEIGHT = 168,
   LEFT = 52,
   RIGHT = 8,
@@ -14,24 +14,24 @@ const HEIGHT = 168,
 
 /** @typedef {{label: string, cls: string, values: Array<number|null>, format?: (n: number) => string}} Series */
 /**
- * x: the words of a value's place; tick: those below the axis; unit: the words of a height; pick: what a click or Enter does.
+ * x: the text for a value's position; tick: the text below the axis; unit: the text for a height; pick: the action of a click or Enter.
  * @typedef {{x: (i: number) => string, label: string, unit?: (n: number) => string, tick?: (i: number) => string, pick?: (i: number)
  *   => void, height?: number, foot?: () => Child}} Axis
  */
 /**
- * Where things stand on the axis of x, in shares of the plot's width: of(i) is a value's place, edges(i) are those of the mark on it,
- * at(share) is the value that is nearest to a place. ticks(room) are the words below, for which there is room.
+ * Positions on the x axis, as shares of the plot's width: of(i) is the position of a value, edges(i) are the edges of its mark, at(share)
+ * is the nearest value. ticks(room) are the texts below the axis that have enough room.
  * @typedef {{of: (i: number) => number, edges: (i: number) => [number, number], at: (share: number) => number, ticks: (room: number)
  *   => Array<[number, string]>}} Scale
  */
-/** The plot in px: its size, and the places of a share of the width and of a value. */
+/** The plot in px: its size, and functions that convert a share of the width to x, and a value to y. */
 /** @typedef {{width: number, height: number, x: (share: number) => number, y: (v: number) => number}} Plot */
 /**
- * What a chart shows: n values on a scale up to top, above which some are cut, their figures as text, and the marks that stand for them.
+ * The contents of a chart: n values on a scale up to top, the cut heads of higher ones, their figures as text, and their marks.
  * @typedef {{n: number, axis: Axis, scale: Scale, top: number, isCut: boolean, heads: string[],
  *   figures: (i: number) => string[], marks: (plot: Plot) => Child[]}} Chart
  */
-/** The chart that an element shows, the value that the crosshair stands on (-1: none), and how to move it. */
+/** The chart in an element, the value under the crosshair (-1: none), and a function that moves the crosshair. */
 /** @typedef {{chart: Chart, at: number, point: (i: number) => void}} Shown */
 
 /** @type {WeakMap<Element, Shown>} */
@@ -43,16 +43,16 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-/** The ends of axes, of which each has a half of few digits. */
+/** Possible upper ends of an axis, chosen so that half of each has few digits. */
 const ENDS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10];
 
-/** The first end of an axis that is not below n. @param {number} n */
+/** The smallest upper end of an axis that is at least n. @param {number} n */
 function nice(n) {
   const p = 10 ** Math.floor(Math.log10(Math.max(n, 1e-9)));
   return Number(((ENDS.find((m) => m * p >= n) || 10) * p).toPrecision(2));
 }
 
-/** The intervals between the words of bars. */
+/** The number of bars between two texts of the axis. */
 const COUNTS = [1, 2, 5, 10, 15, 20, 30];
 
 /** The scale of n intervals of the same length. @param {number} n @param {Axis} axis @returns {Scale} */
@@ -71,14 +71,17 @@ function even(n, axis) {
   };
 }
 
-/** Steps between the words of an axis of time, s. */
+/** The steps between the texts of a time axis, s. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 /** A chart shows a minute at least. */
 const LEAST = 60_000;
-/** Samples come each second or each ten: values that are further apart have a gap between them, ms. */
+/** A sample comes each second, or each ten. If two are further apart, the line has a gap between them, ms. */
 const GAP = 15_000;
 
-/** The scale of instants, in order, ms since 1970: from the first one to the last. @param {number[]} times @returns {Scale} */
+/**
+ * A scale from the first to the last of some instants, which are ms since 1970 in ascending order.
+ * @param {number[]} times @returns {Scale}
+ */
 function instants(times) {
   const n = times.length,
     to = times[n - 1] || 0,
@@ -103,7 +106,7 @@ function instants(times) {
   };
 }
 
-/** Shows a chart in an element, or its new values where it had one. @param {HTMLElement} el @param {Chart} chart */
+/** Draws a chart in an element, or updates the chart there. @param {HTMLElement} el @param {Chart} chart */
 function show(el, chart) {
   const before = charts.get(el),
     shown = before || { chart, at: -1, point() {} };
@@ -157,7 +160,7 @@ function draw(el, shown) {
       'aria-hidden': 'true',
       on: {
         pointermove: place,
-        pointerdown: place, // a finger does not move before it taps
+        pointerdown: place, // a finger taps without moving first
         pointerleave: () => shown.point(-1),
         click: () => {
           if (shown.at >= 0) axis.pick?.(shown.at);
@@ -172,7 +175,7 @@ function draw(el, shown) {
   shown.point(shown.at);
 }
 
-/** The lines and words of both axes. @param {Chart} chart @param {Plot} plot @returns {Child[]} */
+/** The lines and texts of both axes. @param {Chart} chart @param {Plot} plot @returns {Child[]} */
 function grid({ axis, scale, top }, { width, height, x, y }) {
   const unit = axis.unit || brief;
   const heights = [0, 0.5, 1].map((share) => [
@@ -190,7 +193,7 @@ function grid({ axis, scale, top }, { width, height, x, y }) {
 }
 
 /**
- * Moves the crosshair to a value, with its figures beside it.
+ * Moves the crosshair to a value, and shows its figures beside it.
  * @param {Chart} chart
  * @param {Plot} plot
  * @param {number} i
@@ -213,7 +216,7 @@ function point({ n, axis, scale, figures }, { width, height, x }, i, cross, tip)
   tip.style.setProperty('left', before ? 'auto' : right + 8 + 'px');
 }
 
-/** The figures of a chart for screen readers, some 60 rows of them. @param {Chart} chart */
+/** A table of a chart's figures for screen readers, with some 60 rows. @param {Chart} chart */
 function figuresTable({ n, axis, figures, heads }) {
   const rows = [],
     step = Math.max(1, Math.ceil(n / 60));
@@ -239,11 +242,11 @@ function figuresTable({ n, axis, figures, heads }) {
  * ratio, and an axis stays while the values fill this share of it: a chart that changes its scale each second cannot be read. */
 const SPIKE = { begins: 4, ends: 2.5 },
   FILLED = 0.7;
-/** The share of the values that may be spikes, and how many of a few values. */
+/** The share of the values that may be spikes, and the number that may be spikes among a few values. */
 const SPIKES = { share: 0.03, least: 2 };
 
 /**
- * The largest value below the spikes. At most half of the values that are not zero are spikes.
+ * Returns the largest value that is not a spike. At most half of the values above zero are spikes.
  * @param {number[]} all
  * @param {number} ratio
  */
@@ -255,7 +258,7 @@ function calm(all, ratio) {
 }
 
 /**
- * The end of the axis of y: the largest value below the spikes, or a little more.
+ * Returns the upper end of the y axis: the largest value that is not a spike, or a little more.
  * @param {Element} el the element of the chart
  * @param {number[]} all
  * @param {number} least of an axis
@@ -271,12 +274,12 @@ function end(el, all, least, enough) {
   return { most, top, isCut: most > top };
 }
 
-/** The number of samples from which a high one among them is a spike: the first ones of a server tell little. */
+/** The number of samples from which on a high value counts as a spike. A server's first samples are no basis for that. */
 const ENOUGH = 30;
 
 /**
- * Draws lines on one axis of y, with a value of each series at each of the times; call it again with new values to update. A line ends
- * where values are missing, or more than 15 s apart.
+ * Draws lines on one y axis, with a value of each series for each time. Call it again with new values for an update. A line has a gap if
+ * values are missing or more than 15 s apart.
  * @param {HTMLElement} el
  * @param {number[]} times ms since 1970, in order
  * @param {Series[]} series
@@ -310,7 +313,7 @@ export function lines(el, times, series, axis) {
 const figure = (s, v) => (v === null || v === undefined ? '–' : (s.format || num)(v));
 
 /**
- * The path of a series, and a sign where it is higher than the chart.
+ * Returns the path of a series, with a mark if a value exceeds the chart.
  * @param {Series} s
  * @param {number[]} times
  * @param {Scale} scale
@@ -331,15 +334,15 @@ function lineOf(s, times, scale, top, { x, y }) {
   const over = s.values.flatMap((v, i) => (v !== null && v > top ? [x(scale.of(i))] : []));
   return [
     svg('path', { class: 'series ' + s.cls, d: path, fill: 'none', 'fill-opacity': 0 }),
-    // a value without neighbours: the line is too thin to be seen
+    // without a dot, a value without neighbours would be invisible
     dots && svg('path', { class: 'dots ' + s.cls, d: dots }),
     over.map((at) => svg('path', { class: 'storm', d: `M${(at - 4).toFixed(1)} ${TOP - 1}h8l-4 -7z` })),
   ];
 }
 
 /**
- * Draws stacked bars: series by class, one value each bucket. marks: buckets with a sign above them (a storm). A few spikes that would
- * flatten all other bars are broken below the top of the chart, and have their figure beside them.
+ * Draws stacked bars, one value of each series per bucket; each series has a CSS class. marks: the buckets with a symbol above them (a
+ * storm). If a few spikes would flatten all other bars, the chart cuts them at its top and shows their figures beside them.
  * @param {HTMLElement} el
  * @param {Series[]} series
  * @param {Axis & {marks?: Set<number>}} axis
@@ -373,10 +376,10 @@ export function bars(el, series, axis) {
   });
 }
 
-const DIGIT = 7; // the width of a character of a figure, px
+const DIGIT = 7; // the width of a digit, px
 
 /**
- * The figures of broken bars, beside their heads; of those that would overlap, that of the highest bar.
+ * Places the figures of cut bars beside the bars' heads. If several would overlap, only the figure of the highest bar remains.
  * @param {number[]} broken
  * @param {number[]} sums
  * @param {(v: number) => string} unit
@@ -391,7 +394,7 @@ function figuresOf(broken, sums, unit, middle, { width }) {
       const isLast = middle(i) > width - 60,
         x = middle(i) + (isLast ? -9 : 9),
         figure = unit(sums[i]),
-        from = isLast ? x - figure.length * DIGIT : x - 18, // the sign of a marked bar stands before it
+        from = isLast ? x - figure.length * DIGIT : x - 18, // the symbol of a marked bar stands to the left
         to = isLast ? x + 18 : x + figure.length * DIGIT;
       if (taken.some(([a, b]) => from < b && to > a)) return null;
       taken.push([from, to]);
@@ -417,7 +420,7 @@ function barOf(series, i, left, right, y) {
 }
 
 /**
- * A heat map as a table: rows of {label, values}; the shade follows the logarithm.
+ * Makes a heat map as a table with rows of {label, values}. The shade is logarithmic.
  * @param {HTMLElement} el
  * @param {Array<{label: Child, values: number[]}>} rows
  * @param {string[]} heads

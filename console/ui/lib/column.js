@@ -1,4 +1,4 @@
-// The columns that tables have in common.
+// Columns that several tables share.
 import { clock } from './api.js';
 import { id, show, text, url } from './bytes.js';
 import { ttl } from './countdown.js';
@@ -18,11 +18,14 @@ import { num, size, span, t } from './i18n.js';
  */
 export const of = (id, label, value, more) => ({ id, label, value, ...more });
 
-/** A link to a screen about a key, or another name. @param {Ctx} ctx @param {string} screen @param {B} k @param {number} [db] */
+/**
+ * A link to the screen of a key or of something else with a name.
+ * @param {Ctx} ctx @param {string} screen @param {B} k @param {number} [db]
+ */
 export const keyLink = (ctx, screen, k, db = ctx.db) => h('a', { href: ctx.link(screen, { db, k: url(k) }) }, show(k, 100, true));
 
 /**
- * The name of a row's key, as a link to a screen about it.
+ * The name of a row's key, as a link to a screen about the key.
  * @template {{k: B}} R
  * @param {Ctx} ctx
  * @param {string} [screen]
@@ -38,14 +41,14 @@ export const key = (ctx, screen = 'key') =>
  * @param {string} label
  * @param {(row: R) => B|null|undefined} bytes
  * @param {Partial<Column<R>>} [more]
- * @param {number} [max] the length from which it is shortened
+ * @param {number} [max] the length above which the text is shortened
  * @returns {Column<R>}
  */
 export const name = (id, label, bytes, more, max = 60) =>
   of(id, label, (r) => text(bytes(r)), { cell: (r) => show(bytes(r), max), ...more });
 
 /**
- * Text in the font of code.
+ * Text in monospace.
  * @template R
  * @param {string} id
  * @param {string} label
@@ -72,7 +75,7 @@ const figures =
   (id, label, value, more) =>
     of(id, label, value, { num: true, cell: (r) => words(value(r)), ...more });
 
-/** A number; a dash where it is not known. */
+/** A number, or a dash if it is not known. */
 export const number = figures((n) => num(n));
 /** A number of bytes. */
 export const bytes = figures(size);
@@ -80,12 +83,12 @@ export const bytes = figures(size);
 export const duration = figures(span);
 
 /**
- * What is left until an instant, counting down.
+ * The remaining time until an instant, as a countdown.
  * @template R
  * @param {string} id
  * @param {string} label
  * @param {(row: R) => number|undefined} until ms since 1970; Infinity: no deadline; undefined: not known
- * @param {(row: R) => number|undefined} [whole] the span of which it is left, for a bar
+ * @param {(row: R) => number|undefined} [whole] the full span, for a bar
  * @returns {Column<R>}
  */
 export const countdown = (id, label, until, whole) => of(id, label, until, { num: true, cell: (r) => left(until(r), whole?.(r)) });
@@ -99,7 +102,7 @@ function left(until, whole) {
 }
 
 /**
- * The TTL of a key or an item; of one that slides with a bar.
+ * The TTL of a key or an item. A sliding TTL has a bar.
  * @template {{pttl?: number, at: number, slide?: number}} R
  * @returns {Column<R>}
  */

@@ -5,7 +5,7 @@ import { run } from './api.js';
 /** @import { RunOptions } from './api.js' */
 
 /**
- * A small button that runs a command after a question, and then does what follows.
+ * Makes a small button that asks the user, runs a command, and then calls a function.
  * @param {Ctx} ctx
  * @param {string} action
  * @param {string} label

@@ -1,4 +1,4 @@
-// Cells with a deadline: they count down by the server's clock, and say so in the moment they are over.
+// Cells with a deadline: they count down by the server's clock, and report the moment at which it passes.
 import { h, setText } from './h.js';
 import { clock } from './api.js';
 import { t, span, date } from './i18n.js';
@@ -7,16 +7,16 @@ import { t, span, date } from './i18n.js';
  * @typedef {{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
  *   string, say: (span: string) => string}} Cell
  */
-/** A cell is about to end below this, ms, and below this share of its span where that is known. */
+/** A cell is about to end if fewer ms than this remain, and, if the span is known, a smaller share of it than this. */
 const SOON = { ms: 10_000, share: 0.25 };
 /** @type {Set<Cell>} */
 const cells = new Set();
 let timer = 0;
 
 /**
- * A cell for what is left of a lifetime. pttl: ms left at the server's time at; -1: no deadline; undefined: not known.
- * At its deadline the element dispatches `expired` (it bubbles), within a few ms. whole: the first span, for a bar. up: counts age
- * upwards from `at`. words: what the cell says of the span.
+ * Makes a cell for a remaining lifetime. pttl: the ms that remained at the server's time at; -1: no deadline; undefined: not known.
+ * Within a few ms of its deadline the element dispatches `expired`, which bubbles. whole: the initial span, for a bar. up: the cell
+ * counts the time since at. words: returns the cell's text for a span.
  * @param {number|null|undefined} pttl
  * @param {number} [at]
  * @param {{whole?: number, up?: boolean, done?: string, words?: (span: string) => string}} [o]
@@ -45,10 +45,10 @@ export function ttl(pttl, at = clock(), o = {}) {
   return el;
 }
 
-/** A cell that counts how long ago something was. @param {number} at */
+/** A cell that counts the time since an event. @param {number} at */
 export const since = (at) => ttl(0, at, { up: true });
 
-/** A cell that says how long ago something was, as "5 s ago". @param {number} at */
+/** A cell with the time since an event, as "5 s ago". @param {number} at */
 export const ago = (at) => ttl(0, at, { up: true, words: (left) => t('time.ago', { span: left }) });
 
 /** @param {Cell} c @param {number} now */
@@ -56,14 +56,14 @@ function draw(c, now) {
   const left = c.up ? now - c.due : c.due - now;
   if (!c.up && left <= 0) {
     setText(c.words, c.done);
-    if (!c.el.isConnected && now - c.made < 1000) return; // it was over before it came into the document: the next tick says so
+    if (!c.el.isConnected && now - c.made < 1000) return; // it ended before it came into the document: the next tick reports it
     cells.delete(c);
     c.el.classList.add('over');
     if (c.bar) c.bar.style.setProperty('width', '0');
     if (c.el.isConnected) c.el.dispatchEvent(new CustomEvent('expired', { bubbles: true }));
     return;
   }
-  // What counts down shows the second that has begun to run out; so it never shows 0 while it lives.
+  // A countdown rounds up to the second that is running, so a cell never shows 0 before its deadline.
   setText(c.words, c.say(span(Math.max(left, 1))));
   c.el.classList.toggle('soon', !c.up && left < Math.min(SOON.ms, (c.whole || Infinity) * SOON.share));
   if (c.bar) c.bar.style.setProperty('width', Math.min(100, (left / c.whole) * 100).toFixed(1) + '%');

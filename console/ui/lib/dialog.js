@@ -1,4 +1,4 @@
-// Dialogs, forms with the command they make, and short messages.
+// Dialogs, forms that show their command, and short messages.
 import { h, fill, nameOf, setText } from './h.js';
 import { quote, short, text } from './bytes.js';
 import { t } from './i18n.js';
@@ -6,15 +6,15 @@ import { t } from './i18n.js';
 /** @import { B, Child, Field } from './types.js' */
 
 /**
- * body is made of nodes; ok is the word of the main button (none: only Close). check is asked before OK closes the dialog: a string is an
- * error to show. update is called at first and at each input, with the button of OK.
+ * body has the nodes; ok is the text of the main button (without it the dialog only has Close). check runs before OK closes the dialog:
+ * it returns an error to show. update runs at the beginning and at each input, with the OK button.
  * @typedef {{title: string, body: Child, ok?: string, danger?: boolean, wide?: boolean, check?: () =>
  *   (string|undefined|Promise<string|undefined>), update?: (ok: HTMLButtonElement) => void}} DialogOptions
  */
 
 /**
- * A function that leads the focus back from a dialog to the button that has opened it, where the screen behind has made that again.
- * The browser does so where the button is still there.
+ * Returns a function that, after a dialog, focuses the button that opened it, if the screen behind the dialog has replaced that button.
+ * If the button is still there, the browser does that itself.
  */
 function wayBack() {
   const opener = document.activeElement,
@@ -27,7 +27,7 @@ function wayBack() {
   };
 }
 
-/** Opens a modal dialog. Returns true for OK, false for back. @param {DialogOptions} o @returns {Promise<boolean>} */
+/** Opens a modal dialog. Resolves to true for OK, false for Cancel. @param {DialogOptions} o @returns {Promise<boolean>} */
 export function dialog(o) {
   return new Promise((resolve) => {
     const goBack = wayBack(),
@@ -65,30 +65,30 @@ export function dialog(o) {
     document.body.append(box);
     box.showModal();
     const focused = document.activeElement;
-    if (focused instanceof HTMLInputElement && box.contains(focused)) focused.select(); // what is typed replaces what is proposed
+    if (focused instanceof HTMLInputElement && box.contains(focused)) focused.select(); // typing replaces the proposed text
     o.update?.(ok);
   });
 }
 
-/** Closes all dialogs, as their Cancel does: the screen behind them has changed. */
+/** Cancels all dialogs, because the screen behind them has changed. */
 export function closeDialogs() {
   for (const box of document.querySelectorAll('dialog')) if (box.open) box.close();
 }
 
-/** The longest argument that a dialog shows whole. */
+/** The longest argument that a dialog shows completely. */
 const SHOWN = 4000;
 
 /** The commands of one or several argvs. @param {B[]|B[][]} argv @returns {B[][]} */
 export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
 
-/** Commands as typed, one a line. @param {B[]|B[][]} argv */
+/** Commands as typed, one per line. @param {B[]|B[][]} argv */
 const lines = (argv) =>
   several(argv)
     .map((a) => a.map((x) => (text(x).length > SHOWN ? quote({ t: short(x, SHOWN) }) : quote(x))).join(' '))
     .join('\n');
 
 /**
- * Asks before commands run, and shows them as typed. type: what the user must type.
+ * Shows commands as typed, and asks before they run. type: the text that the user must type.
  * @param {{argv: B[]|B[][], text?: string, danger?: boolean, type?: string}} o
  */
 export function confirmCommand(o) {
@@ -127,8 +127,8 @@ function control(f) {
 const valueOf = (el) => (el instanceof HTMLInputElement && el.type === 'checkbox' ? (el.checked ? 'yes' : '') : el.value);
 
 /**
- * A form in a dialog. command makes the argv of the values, or several, which the dialog shows as the user types; a string is what is
- * wrong. Returns the values and the argv, or null for back.
+ * A form in a dialog. command makes one or several argvs from the values, which the dialog shows as the user types; it returns a string
+ * for a mistake. Resolves to the values and the argv, or to null if the user went back.
  * @template {B[]|B[][]} A
  * @param {{title: string, text?: string, fields: Field[], ok?: string, danger?: boolean, command: (v: Record<string, string>) =>
  *   A|string}} o
@@ -163,12 +163,12 @@ export async function form(o) {
   return typeof argv === 'string' ? null : { values: v, argv };
 }
 
-/** The longest message, and how long a good one stays, ms. */
+/** The length of the longest message, and how long a good message stays, ms. */
 const MESSAGE = { letters: 300, ms: 5000 };
 
 /**
- * A short message at the foot of the page. kind: good or bad; a bad one stays until it is closed, or its screen ends. The same
- * message again takes the place of the one before.
+ * Shows a short message at the bottom of the page. kind: good or bad; a bad message stays until the user closes it or its screen ends. A
+ * message with the same text replaces the earlier one.
  * @param {string} s
  * @param {'good'|'bad'} [kind]
  */
@@ -184,7 +184,10 @@ export function toast(s, kind = 'good') {
   if (kind === 'good') setTimeout(() => el.remove(), MESSAGE.ms);
 }
 
-/** Removes the messages of a screen that ends. A good one of an action that leads elsewhere stays its time. @param {boolean} all */
+/**
+ * Removes the messages of a screen that ends. If the action itself opened the next screen, its good message stays for its time.
+ * @param {boolean} all
+ */
 export function endMessages(all) {
   for (const el of document.querySelectorAll(all ? '.toast' : '.toast.bad')) el.remove();
 }

@@ -1,26 +1,26 @@
-// The stream of events: one a tab with all topics in it. It is closed 10 s after the tab is hidden.
+// The stream of events: each tab has one for all topics. The page closes it 10 s after the tab is hidden.
 import { LONG, sync } from './api.js';
 import { fromText, url } from './bytes.js';
 import { PostSource } from './source.js';
 
 /** @import { Events, Listener, Sample } from './types.js' */
-/** since: of the time without events, ms; next: when the page tries again, 0 while it does. */
+/** since: the beginning of the time without events, ms; next: the time of the next try, 0 during a try. */
 /** @typedef {{live: boolean, paused: boolean, since: number, why: string, next: number}} State */
 
-/** What the server sends. */
+/** The events that the server sends. */
 const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'resync', 'bye'];
 /** How long the page keeps samples, ms. */
 const KEEP = 900_000;
-/** A sample comes each second: a stream that is silent for longer is lost, whatever the browser thinks of the connection, ms. */
+/** A sample comes each second. After this time without one the stream counts as lost, even if the browser still sees a connection, ms. */
 const SILENCE = 6000;
-/** The stream of a hidden tab is closed after, ms. */
+/** The delay after which a hidden tab closes its stream, ms. */
 const HIDDEN = 10_000;
-/** Subscriptions that come together open one stream, ms. */
+/** Subscriptions within this time open a single stream, ms. */
 const TOGETHER = 30;
-/** The waits before the next try: the first, and the longest, ms. */
+/** The delays before a new try: the first and the longest, ms. */
 const RETRY = { first: 500, longest: 10_000 };
 
-/** The listeners by topic. What a topic sends, its listeners take. @type {Map<string, Set<Listener<any>>>} */
+/** The listeners by topic. Each accepts the data of its topic. @type {Map<string, Set<Listener<any>>>} */
 const topics = new Map();
 /** @type {Set<(s: State) => void>} */
 const watchers = new Set();
@@ -30,7 +30,7 @@ const state = { live: false, paused: false, since: 0, why: '', next: 0 };
 let stream = null;
 let lastEventId = '',
   openTopics = '',
-  /** The topics of the stream before: those of a new one have just been read. */
+  /** The topics of the previous stream. The state of new topics was read a moment ago. */
   topicsBefore = '',
   failures = 0,
   heardAt = 0,
@@ -39,15 +39,15 @@ let lastEventId = '',
 /** @type {Sample[]} */
 let history = [];
 /**
- * A browser opens six connections to a host: a tab that opens its stream makes hidden tabs close theirs at once.
+ * A browser opens six connections to a host. When a tab opens its stream, it makes hidden tabs close theirs at once.
  * @type {BroadcastChannel|undefined}
  */
 let tabs;
 
-/** The samples of the last 15 minutes, oldest first: one a second while a page was open, and one in ten seconds before. */
+/** The samples of the last 15 minutes, oldest first: one per second while a page was open, and one per ten seconds before. */
 export const samples = () => history;
 
-/** The state of the stream now. */
+/** The present state of the stream. */
 export const status = () => state;
 
 /** Calls fn when the stream is lost, back or paused. Returns a function that stops it. @param {(s: State) => void} fn */
@@ -66,11 +66,11 @@ function setLive(live, why = '') {
 }
 
 /**
- * Calls fn(data, event) for each event of a topic. After a gap fn gets the event `resync` and must read its state again. Returns a
- * function that stops it.
+ * Calls fn(data, event) for each event of a topic. After a gap fn receives the event `resync`, and must read its state again. Returns a
+ * function that ends the calls.
  * @template {keyof Events} N
  * @param {N} name
- * @param {string} of what the topic is about: a database, `0:aGk` (a key), `0:YSo` (a pattern); '': nothing
+ * @param {string} of the subject of the topic: a database, `0:aGk` (a key), `0:YSo` (a pattern); '' if it has none
  * @param {Listener<Events[N]>} fn
  */
 export function subscribe(name, of, fn) {
@@ -86,7 +86,7 @@ export function subscribe(name, of, fn) {
   };
 }
 
-/** Stops all events (true) or lets them go on. @param {boolean} paused */
+/** Pauses all events (true) or continues them. @param {boolean} paused */
 export function pause(paused) {
   state.paused = paused;
   if (paused) close();
@@ -127,7 +127,7 @@ function lost(why) {
 }
 
 /**
- * Whether a listener of a topic gets an event. The data of a resync is the topics that have been read before.
+ * Returns whether a listener of a topic receives an event. The data of a resync list the topics of the previous stream.
  * @param {string} topic
  * @param {string} event
  * @param {any} data
@@ -199,7 +199,7 @@ function received(name, e, before) {
   else deliver(name, name === 'resync' ? before : data);
 }
 
-/** From now on notices a stream that has fallen silent, other tabs, and a page that is hidden. */
+/** From now on reacts to a silent stream, to other tabs, and to the page being hidden. */
 export function start() {
   tabs = new BroadcastChannel('ebb.feed');
   tabs.onmessage = () => {

@@ -1,6 +1,6 @@
-// Ways to read a value: text, JSON, hex, MessagePack, gzip, bits.
+// Formats in which the page shows a value: text, JSON, hex, MessagePack, gzip, bits.
 
-/** Bytes as offset, hex and letters, 16 a line. @param {Uint8Array} a */
+/** Bytes as offset, hex and characters, 16 per line. @param {Uint8Array} a */
 export function hex(a) {
   const out = [];
   for (let i = 0; i < a.length; i += 16) {
@@ -19,7 +19,7 @@ export function hex(a) {
   return out.join('\n');
 }
 
-/** Bits as SETBIT numbers them, 64 a line. @param {Uint8Array} a */
+/** Bits in the order of SETBIT, 64 per line. @param {Uint8Array} a */
 export function bits(a) {
   const out = [];
   for (let i = 0; i < a.length; i += 8)
@@ -27,7 +27,7 @@ export function bits(a) {
   return out.join('\n');
 }
 
-/** Unpacks gzip, at most 1 MiB of it. @param {Uint8Array} a */
+/** Decompresses gzip, up to 1 MiB of output. @param {Uint8Array} a */
 export async function gunzip(a) {
   const reader = new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (a)]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
   /** @type {number[]} */
@@ -44,10 +44,10 @@ export async function gunzip(a) {
   return new Uint8Array(out);
 }
 
-/** Values of MessagePack are nested so deeply at most. */
+/** The greatest depth of nested MessagePack values. */
 const DEEPEST = 64;
 
-/** Reads MessagePack as text like JSON. */
+/** Converts MessagePack to text in the style of JSON. */
 class MessagePack {
   /** @param {Uint8Array} a */
   constructor(a) {
@@ -59,7 +59,7 @@ class MessagePack {
       u8 = () => v.getUint8(take(1)),
       u16 = () => v.getUint16(take(2)),
       u32 = () => v.getUint32(take(4));
-    /** How the values of each first byte are read. @type {Record<number, (depth: number) => string|number|bigint>} */
+    /** The function that reads the values with a given first byte. @type {Record<number, (depth: number) => string|number|bigint>} */
     this.readers = {
       0xc0: () => 'null',
       0xc2: () => 'false',
@@ -90,7 +90,7 @@ class MessagePack {
     };
   }
 
-  /** Passes over n bytes, and answers where they begin. @param {number} n */
+  /** Skips n bytes, and returns the offset at which they begin. @param {number} n */
   take(n) {
     if (this.at + n > this.a.length) throw new Error('the value ends too early');
     this.at += n;
@@ -144,7 +144,7 @@ function block(from, to, n, depth, part) {
   return n ? from + '\n' + out.join(',\n') + '\n' + pad + to : from + to;
 }
 
-/** Reads one MessagePack value, as text like JSON. Large integers stay whole. @param {Uint8Array} a */
+/** Converts one MessagePack value to text in the style of JSON. Large integers keep all digits. @param {Uint8Array} a */
 export function msgpack(a) {
   const m = new MessagePack(a),
     s = m.read(0);
@@ -153,8 +153,8 @@ export function msgpack(a) {
 }
 
 /**
- * JSON in another layout. It is not read and written back: large integers, and names that stand twice, stay as they are written. It throws
- * where the text is no JSON.
+ * Changes the layout of JSON without parsing it into values, so that large integers and duplicate names stay. Throws if the text is not
+ * JSON.
  * @param {string} s
  */
 export function pretty(s) {

@@ -57,7 +57,7 @@ export function h(tag, props, ...children) {
 }
 
 /**
- * Makes an SVG element, as h does for HTML.
+ * Makes an SVG element in the way h makes an HTML element.
  * @param {string} tag
  * @param {Props|null} [props]
  * @param {Child[]} children
@@ -73,11 +73,11 @@ export function svg(tag, props, ...children) {
 /** An icon of the sheet in index.html: `icon('keys')`. @param {string} name */
 export const icon = (name) => svg('svg', { class: 'icon', 'aria-hidden': 'true', focusable: 'false' }, svg('use', { href: '#i-' + name }));
 
-/** What a reader calls a button or a link. @param {Element} e */
+/** The name by which a reader knows a button or a link. @param {Element} e */
 export const nameOf = (e) => e.getAttribute('aria-label') || e.textContent;
 
 /**
- * Replaces all children of an element. A button or link that has the focus hands it to the new one of the same name.
+ * Replaces all children of an element. If a button or a link had the focus, the new one of the same name receives it.
  * @param {Element} el
  * @param {Child[]} children
  */
@@ -93,17 +93,16 @@ export function fill(el, ...children) {
   return el;
 }
 
-/** Sets the text of an element only where it differs. @param {Element} el @param {string} s */
+/** Sets the text of an element if it differs. @param {Element} el @param {string} s */
 export function setText(el, s) {
   if (el.textContent !== s) el.textContent = s;
 }
 
-/** The elements of lists. The rows of a list have one type. @type {WeakMap<Element, Map<string, {el: Element, row: any}>>} */
+/** The elements of lists by row key. @type {WeakMap<Element, Map<string, {el: Element, row: any}>>} */
 const lists = new WeakMap();
 
 /**
- * Keeps the children of parent equal to rows. A row keeps its element as long as its key stays. update is called for rows that were
- * there before.
+ * Makes the children of parent match rows. A row keeps its element while its key stays. update is called for rows that existed before.
  * @template T
  * @template {Element} E
  * @param {Element} parent
@@ -138,7 +137,7 @@ export const section = (title, ...children) => h('section', { class: 'card' }, t
 const columns = (s) => [...s].reduce((n, c) => n + (c > '\u2e7f' ? 2 : 1), 0);
 
 /**
- * A field for a search, as wide as its label. typed is called with what it has: at each letter (live), or when the user leaves the field.
+ * Makes a search field as wide as its label. typed receives the field's text at each letter (live), or when the user leaves the field.
  * @param {string} label
  * @param {(text: string) => void} typed
  * @param {{value?: string|null, live?: boolean}} [o]

@@ -1,13 +1,13 @@
-// Words, numbers and times in the language of the reader.
+// Texts, numbers and times in the reader's language.
 
 /** @type {Map<string, string>} */
 let words = new Map();
 let code = 'en';
 
-/** The language now: en or zh. */
+/** The present language: en or zh. */
 export const lang = () => code;
 
-/** Loads the words of a language and remembers the choice. @param {string} [want] */
+/** Loads the texts of a language and remembers the choice. @param {string} [want] */
 export async function setLang(want) {
   code = (want || localStorage.getItem('ebb.lang') || navigator.language || 'en').startsWith('zh') ? 'zh' : 'en';
   if (want) localStorage.setItem('ebb.lang', code);
@@ -16,8 +16,8 @@ export async function setLang(want) {
 }
 
 /**
- * Sets the language with which a page begins. ?lang=zh in its address chooses one as the button does, and then leaves the address:
- * the next load takes what was chosen last.
+ * Sets the initial language. ?lang=zh in the address chooses one as the button does, and is then removed from the address. The next load
+ * uses the last choice.
  */
 export async function startLang() {
   const want = new URLSearchParams(location.search).get('lang');
@@ -26,7 +26,7 @@ export async function startLang() {
 }
 
 /**
- * The words for key, with {name} replaced. A plural of English is `one|many` with {n}.
+ * Returns the text of key, with {name} replaced. An English plural has the form `one|many`, with {n}.
  * @param {string} key
  * @param {Record<string, unknown>} [vars]
  * @returns {string}
@@ -41,10 +41,10 @@ export function t(key, vars = {}) {
   );
 }
 
-/** Whether a key has words. @param {string} key */
+/** Whether a key has a text. @param {string} key */
 export const has = (key) => words.has(key);
 
-/** The formats that are in use: to make one takes long. */
+/** The formatters in use, because making one is slow. */
 const formats = {
   /** @type {Map<string, Intl.NumberFormat>} */
   number: new Map(),
@@ -68,7 +68,7 @@ function dateFormat(options) {
   return f;
 }
 
-/** A number with its groups: 2,100,000. @param {number|string|null|undefined} n @param {number} [digits] */
+/** A number in groups of digits: 2,100,000. @param {number|string|null|undefined} n @param {number} [digits] */
 export function num(n, digits = 0) {
   if (n === null || n === undefined || n === '') return '–';
   if (typeof n === 'string') {
@@ -127,7 +127,7 @@ export function span(ms) {
   return unit('d', num(Math.floor(s / 86400))) + ' ' + unit('h', two((s % 86400) / 3600));
 }
 
-/** A span that does not run out, in its largest unit where it is whole there: 1 min, 90 s, 1 h. @param {number} ms */
+/** A fixed span, in the largest unit that gives an integer: 1 min, 90 s, 1 h. @param {number} ms */
 export function interval(ms) {
   const whole = /** @type {[string, number][]} */ ([
     ['d', 864e5],
@@ -158,7 +158,7 @@ export const time = (ms, fraction) =>
     ...(fraction ? { fractionalSecondDigits: 3 } : {}),
   }).format(ms);
 
-/** Date and time of unix ms, with the time zone behind them: in Chinese Intl has it between the two. @param {number} ms */
+/** Date and time of unix ms, followed by the time zone, which Intl puts between the two in Chinese. @param {number} ms */
 export function date(ms) {
   const day = dateFormat({ day: 'numeric', month: 'short', year: 'numeric' }).format(ms),
     zone = dateFormat({ timeZoneName: 'short' })
@@ -187,24 +187,27 @@ const UNITS = new Map([
   ['d', 864e5],
   ['w', 6048e5],
 ]);
-/** The server's times end here, ms since 1970; a span ends before. */
+/** The longest span, ms. Its end still lies before the server's last instant, 2^46 ms since 1970. */
 const LATEST = 2 ** 46 - 4e12;
 
-/** What a span in words is in ms: "90 s", "5m", "1h", "250ms"; NaN otherwise. A bare number is seconds. @param {string} s */
+/** Parses a span such as "90 s", "5m", "1h", "250ms" to ms; NaN if it cannot. A number without a unit means seconds. @param {string} s */
 export function parseSpan(s) {
   let ms = 0,
     rest = s.trim();
   if (!rest) return NaN;
   for (; rest;) {
     const m = /^(\d+(?:\.\d+)?)\s*(ms|sec|s|min|m|h|d|w)?(?:\s+|(?=\d)|$)/i.exec(rest);
-    if (!m || (!m[2] && m[0].length < s.trim().length)) return NaN; // seconds alone need no unit
+    if (!m || (!m[2] && m[0].length < s.trim().length)) return NaN; // only seconds may stand without a unit
     ms += Number(m[1]) * /** @type {number} */ (UNITS.get((m[2] || 's').toLowerCase()));
     rest = rest.slice(m[0].length);
   }
   return ms < LATEST ? Math.round(ms) : NaN;
 }
 
-/** A span as parseSpan reads it, exact: 250ms, 1m 30s, 1h 50m 49s. Without a deadline (ms is not positive) an hour. @param {number} ms */
+/**
+ * Formats a span exactly, so that parseSpan can read it: 250ms, 1m 30s, 1h 50m 49s. If ms is not positive (no deadline), one hour.
+ * @param {number} ms
+ */
 export function asSpan(ms) {
   if (!(ms > 0)) return '1h';
   let rest = ms < 10000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000;
@@ -223,8 +226,8 @@ export function asSpan(ms) {
 const translations = new Map([['en', (s) => s]]);
 
 /**
- * The function that translates the meanings of directives, which the server sends in English: i18n/config.<language>.json has each
- * text, or a pattern with *, which $1 stands for. A text that it does not have stays as it is.
+ * Returns a function that translates the descriptions of directives, which the server sends in English. i18n/config.<language>.json
+ * contains each text, or a pattern with *, whose match replaces $1. A missing text stays in English.
  * @returns {Promise<(s: string) => string>}
  */
 export async function meanings() {
@@ -249,7 +252,7 @@ export async function meanings() {
 /** A regular expression that matches s only. @param {string} s */
 const literal = (s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** How the server calls the type of a Bloom filter. */
+/** The server's name for the type of a Bloom filter. */
 export const BLOOM = 'MBbloom--';
 
 /** The type of a key in words. @param {string} type */

@@ -1,4 +1,4 @@
-// A screen that reads its state again while the page is visible, or gets it by the stream of events.
+// Screens that read their state repeatedly while the page is visible, or receive it in the stream of events.
 import { ApiError, get, isAbort, isPassing } from './api.js';
 import { fromText, url } from './bytes.js';
 import { searchBox } from './h.js';
@@ -6,12 +6,12 @@ import { t } from './i18n.js';
 
 /** @import { Answers, Ctx, Lists } from './types.js' */
 
-/** After a read that has taken long, the next one waits for a multiple of its time: the server looks at all keys to list the streams. */
+/** After a slow read, the page waits this many times its duration before the next: to list the streams, the server looks at all keys. */
 const REST = 10;
 
 /**
- * Calls read now, and again ms after each call has ended, while the page is visible. An error goes to ctx.fail once, until a call
- * succeeds; not one that passes, of which the banner tells. Returns a function that reads at once.
+ * Calls read now, and again ms after each call has ended, while the page is visible. It passes an error to ctx.fail, once until a call
+ * succeeds, but no temporary error, as the banner shows those. Returns a function that reads at once.
  * @param {Ctx} ctx
  * @param {number} ms
  * @param {() => Promise<unknown>} read
@@ -45,8 +45,8 @@ export function poll(ctx, ms, read) {
 }
 
 /**
- * Shows a list that arrives in the stream of events, each second in which it changes: of the names that match, the rows that come first by
- * a column. Returns functions that read it at once and sort it by another column, and a field for the filter.
+ * Shows a list from the stream of events, which sends it each second in which it changes: the matching rows that come first by a column.
+ * Returns functions that read it at once and sort it by another column, and a field for the filter.
  * @template {keyof Lists} N
  * @param {Ctx} ctx
  * @param {N} name
@@ -72,7 +72,7 @@ export function listed(ctx, name, sort, show, only) {
       if (event === 'resync' || (data.sort || '') !== sort) return;
       const { error, code, command, rule } = data,
         failure = error && new ApiError(code === 'NOPERM' ? 403 : 409, { error, code, command, rule }, 0);
-      if (failure && isPassing(failure)) return; // the list comes again
+      if (failure && isPassing(failure)) return; // the list comes again later
       if (failure) ctx.fail(failure);
       else show(/** @type {Answers[N]} */ (/** @type {unknown} */ (data)));
     });
@@ -90,12 +90,12 @@ export function listed(ctx, name, sort, show, only) {
   };
 }
 
-/** A field for a part of a name, or a pattern: the list is then that of the keys that match. @param {Ctx} ctx @param {string} screen */
+/** A field for a part of a name, or a pattern. The list then has only the matching keys. @param {Ctx} ctx @param {string} screen */
 export const filterBox = (ctx, screen) =>
   searchBox(t('list.filter'), (match) => ctx.go(screen, { db: ctx.db, match }), { value: ctx.params.get('match') });
 
-/** Says that a list has not all rows, and how many the server has looked at. @param {import('./types.js').Ranked<unknown>} a */
+/** Tells that a list is incomplete, and how many keys the server has checked. @param {import('./types.js').Ranked<unknown>} a */
 export const partly = (a) => (!a.more ? '' : t(a.all ? 'list.first' : 'list.part', { n: a.rows.length, all: a.looked }));
 
-/** The names of commands that the user may not run, as a line of a screen. @param {string[]|undefined} denied */
+/** A line of a screen with the names of the commands that the user may not run. @param {string[]|undefined} denied */
 export const missing = (denied) => (denied && denied.length ? t('denied', { n: denied.length, commands: denied.join(', ') }) : '');

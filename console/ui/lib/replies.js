@@ -1,4 +1,4 @@
-// Replies of commands as elements: the maps of RESP3 are tables.
+// Replies of commands as elements. A map of RESP3 becomes a table.
 import { show } from './bytes.js';
 import { h } from './h.js';
 import { t } from './i18n.js';
@@ -6,13 +6,13 @@ import { t } from './i18n.js';
 /** @import { Child, Resp } from './types.js' */
 /** @typedef {[Resp, Resp][]} Pairs */
 
-/** The pairs that a table shows; replies with more are text. */
+/** A table shows up to this many pairs; a longer reply is shown as text. */
 const MOST = 1000;
 
 /** The pairs of a map; undefined for other replies. @param {Resp} reply */
 const pairsOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.map : undefined);
 
-/** What a cell has of a reply. @param {Resp} reply @returns {Child} */
+/** The contents of a cell for a reply. @param {Resp} reply @returns {Child} */
 function cell(reply) {
   if (reply === null) return h('span', { class: 'faint' }, '(nil)');
   if (typeof reply !== 'object') return String(reply);
@@ -31,7 +31,7 @@ function mapTable(pairs) {
   return h('table', { class: 'map' }, h('tbody', null, rows));
 }
 
-/** A reply that is a map, or a list of maps, as tables; null for others. @param {Resp} reply */
+/** A map, or a list of maps, as tables; null for other replies. @param {Resp} reply */
 export function mapTables(reply) {
   const maps = (Array.isArray(reply) ? reply : [reply]).map(pairsOf),
     n = maps.reduce((sum, m) => sum + (m ? m.length : Infinity), 0);

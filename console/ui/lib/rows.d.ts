@@ -44,7 +44,7 @@ export interface AppendOnly {
 
 export interface ArgRow {
   name: string;
-  kind: string; // as COMMAND DOCS calls it
+  kind: string; // as in COMMAND DOCS
   token?: string;
   optional?: boolean;
   multiple?: boolean;
@@ -168,15 +168,15 @@ export interface Concern {
   k: B;
   group?: B;
   n: number;
-  ms?: number; // for how long
+  ms?: number; // for that long
   why?: string;
 }
 
 export interface ConcernsAnswer {
   now: number;
   rows: Concern[];
-  more?: Record<string, number>; // by code, how many others there are
-  part?: boolean; // there are more queues, locks or streams than it has looked at
+  more?: Record<string, number>; // by code: the number of further concerns
+  part?: boolean; // not all queues, locks and streams were examined
   denied?: string[];
 }
 
@@ -192,14 +192,14 @@ export interface ConfigRow {
   default: B | null;
   changed: boolean;
   secret?: boolean;
-  set?: boolean; // of a secret: it is not empty
-  given: B; // where it was given at start, such as redis.conf:12
+  set?: boolean; // for a secret: it is not empty
+  given: B; // the place where it was given at start, such as redis.conf:12
   immutable: boolean; // CONFIG SET refuses it
   protected: boolean; // CONFIG SET needs enable-protected-configs
-  choices: string[] | null; // the values that it may have, null: others
-  usage: string; // which values are valid
+  choices: string[] | null; // the valid values; null: others are valid too
+  usage: string; // describes the valid values
   doc: string; // its meaning and unit
-  ignored?: string; // why the server does not use it
+  ignored?: string; // the reason why the server does not use it
 }
 
 export interface ConsumerRow {
@@ -212,7 +212,7 @@ export interface ConsumerRow {
 export interface Entry {
   id: string;
   fields: [B, B][];
-  more?: number; // fields that are left out
+  more?: number; // the number of fields that are left out
 }
 
 export interface ErrorStat {
@@ -222,7 +222,7 @@ export interface ErrorStat {
 
 export interface Expectation {
   argv: B[]; // GET, HGET, LINDEX, ZSCORE or EXISTS
-  seen: string; // the mark of the value; "" for nothing
+  seen: string; // the mark of the value; "" for no value
 }
 
 export interface ExpiredEvent {
@@ -241,7 +241,7 @@ export interface Failure {
   gone?: boolean; // the key does not exist
   confirm?: string; // what the viewer must type
   loading?: Progress | null;
-  secret?: boolean; // as of a reply
+  secret?: boolean; // as in a reply
   command?: string; // the command that the viewer's user may not run
   rule?: string; // the ACL rule that allows it
 }
@@ -312,7 +312,7 @@ export interface HotAnswer {
   rows: HotRow[];
   waiting: boolean; // the first window has not ended
   window: number; // ms
-  percent: number; // of the commands that are sampled
+  percent: number; // the sampled share of the commands
   few: boolean; // the window has too few samples for shares
   denied?: string[];
 }
@@ -369,7 +369,7 @@ export interface KeyRow {
   k: B;
   type?: string;
   pttl?: number; // ms; -1: no deadline
-  slide?: number; // as of a key's view
+  slide?: number; // as in a key's view
   bytes?: number;
   n?: number; // items of a container
 }
@@ -382,11 +382,11 @@ export interface KeyView {
   idle?: number; // ms
   freq?: number;
   pttl?: number;
-  slide?: number; // the span to which each read renews a sliding TTL, ms
+  slide?: number; // the span to which each read extends a sliding TTL, ms
   n?: number;
   version: string; // as in the events about the key
-  digest?: string; // of a string that is shown whole: what IFDEQ compares
-  next: string | null; // from of the next page; null at the end
+  digest?: string; // of a string that is shown in full: the digest for IFDEQ
+  next: string | null; // the parameter from of the next page; null at the end
   now: number;
   body: Body | null;
   denied?: string[];
@@ -400,8 +400,8 @@ export interface Label {
 export interface LagAnswer {
   rows: LagRow[];
   backlog: number;
-  rules: number; // that record expirations in streams
-  enable: string; // the notify-keyspace-events that tells of each key, "" where it does
+  rules: number; // the number of rules that record expirations in streams
+  enable: string; // the value of notify-keyspace-events that would report each key; "" if it does already
   need: string; // the ACL rule that the user lacks for these events
 }
 
@@ -465,7 +465,7 @@ export interface LockRow {
   taken?: number;
   holders: HolderRow[];
   waiting: number;
-  longest: number; // ms that the first of the line has waited
+  longest: number; // ms for which the first in line has waited
   line?: WaiterRow[];
 }
 
@@ -490,11 +490,11 @@ export interface MasterRow {
 
 export interface Me {
   user: B;
-  loginable: boolean; // there is a login to end
-  others: boolean; // the server has other users, and takes their logins
+  loginable: boolean; // there is a login that the viewer can end
+  others: boolean; // the server has other users, and they can log in
   label: Label | null;
   readOnly: boolean;
-  writes: boolean; // the user may do some action that changes something
+  writes: boolean; // the user may do at least one action that changes something
   values: boolean;
   db: number;
   databases: number;
@@ -502,10 +502,10 @@ export interface Me {
   version: string;
   follows: boolean; // a replica that refuses writes
   loading: Progress | null;
-  open: string | false; // false, or why other machines reach the server without a password
+  open: string | false; // false, or the reason why other machines reach the server without a password
   now: number; // ms
   can: Record<string, boolean>;
-  need: Record<string, string>; // for the actions that the user may not do: the rule that would allow it
+  need: Record<string, string>; // for each action that the user may not do: the rule that would allow it
 }
 
 export interface MemberRow {
@@ -513,13 +513,13 @@ export interface MemberRow {
   node: number; // this one; 0 before it is registered
   isIn: boolean; // this node is in sync
   epoch: number; // each promotion raises it
-  master: number; // 0: there was none yet
-  inSync: number; // how many nodes are in sync, the master among them
-  k: number; // how many replicas must be
-  leader: number; // the node that leads the directory, 0: this one knows none
+  master: number; // 0: there has been none
+  inSync: number; // the number of nodes in sync, including the master
+  k: number; // the number of replicas that must be in sync
+  leader: number; // the node that leads the directory; 0: this node knows none
   voters: number; // 0: this node has not loaded its data yet
-  losses: number; // how often an operator has accepted a loss
-  next: number[]; // the nodes that GROUP PROMOTE can make the master
+  losses: number; // the number of times that an operator has accepted a loss
+  next: number[]; // the nodes that GROUP PROMOTE accepts
   writable?: boolean;
   lease?: boolean;
 }
@@ -557,7 +557,7 @@ export interface QueueAnswer {
   denied?: string[];
   schedules: ScheduleRow[];
   sharing?: B[];
-  unsure?: boolean; // there may be others that share
+  unsure?: boolean; // there may be further sharers
 }
 
 export interface QueueRow {
@@ -565,21 +565,21 @@ export interface QueueRow {
   delayed: number;
   ready: number;
   leased: number;
-  dead: number; // that became dead letters since the queue was made
-  letters: number | null; // that are dead letters now; null: the queue keeps none, or the user may not see them
+  dead: number; // the number of dead letters since the queue was made
+  letters: number | null; // the number of dead letters now; null: the queue keeps none, or the user may not see them
   dropped: number;
   next: number | null; // ms since 1970 at which the next delayed job is due
-  late: number; // of the job that is ready for longest
+  late: number; // of the longest-ready job
   waiting: number;
   maxLen: number;
-  most: number; // deliveries of a job; 0: no limit
+  most: number; // the limit of deliveries of a job; 0: none
   to: B | null; // the queue of dead letters
-  stream: B | null; // to which the queue delivers; null: to workers
+  stream: B | null; // the stream that the queue delivers to; null: workers
   paused: boolean;
   until: number | null; // the last ms of the pause, null: it has no end
   schedules: number;
-  wrong?: string; // why the queue cannot deliver to Stream
-  unattended: boolean; // jobs wait, and no worker has one or asks for one
+  wrong?: string; // the reason why the queue cannot deliver to Stream
+  unattended: boolean; // jobs wait, and no worker has one or requests one
 }
 
 export interface QueuesAnswer extends Ranked<QueueRow> {
@@ -590,8 +590,8 @@ export interface QueuesAnswer extends Ranked<QueueRow> {
 export interface Ranked<T> {
   rows: T[];
   more: boolean; // there are others
-  looked: number; // the number of keys among which it was found
-  all: boolean; // which are all
+  looked: number; // the number of keys that were examined
+  all: boolean; // they are all keys of the type
 }
 
 export interface Reason {
@@ -610,7 +610,7 @@ export interface ReplicaRow {
 export interface ReplicationAnswer {
   now: number;
   role?: string;
-  port?: number; // on which this server listens; 0: on none
+  port?: number; // the port of this server; 0: it has none
   offset?: string;
   id?: string;
   failover?: string;
@@ -629,7 +629,7 @@ export interface Reply {
   text: string; // as ebb cli prints it
   ms: number;
   error?: boolean;
-  cut?: boolean; // the reply has elements that Reply has not
+  cut?: boolean; // Reply does not contain all elements of the reply
   secret?: boolean;
 }
 
@@ -658,7 +658,7 @@ export interface Running {
 export interface Sample {
   at: number; // ms since 1970
   keys: number;
-  keysTTL: number; // keys for which PTTL tells a time: those with a deadline, locks and semaphores
+  keysTTL: number; // keys for which PTTL returns a time: those with a deadline, locks and semaphores
   ops: number;
   p50: number | null; // us; null: no command has run
   p99: number | null;
@@ -682,8 +682,8 @@ export interface Sample {
   jobsAdded: number; // to delay queues
   jobsDelivered: number;
   jobsAcked: number;
-  due: number[]; // of 60 seconds
-  dueFrom: number; // ms since 1970: the full second that is under way, with which they begin
+  due: number[]; // for each of 60 seconds
+  dueFrom: number; // ms since 1970: the current full second, with which Due begins
   role: string;
   replicas: number;
   link: string; // of a replica: up or down
@@ -752,7 +752,7 @@ export interface SlowlogAnswer {
 export interface Snapshot {
   saving: boolean;
   scheduled: boolean;
-  progress: number; // 0 to 1, of the job that runs
+  progress: number; // 0 to 1, of the running job
   last: number; // ms since 1970
   ok: boolean;
   took: number | null;
@@ -812,7 +812,7 @@ export interface TopRow {
   allowed: number;
   since: number;
   error: number;
-  info: LimitRow | null; // null: the limiter has gone, or the user may not read it
+  info: LimitRow | null; // null: the limiter no longer exists, or the user may not read it
 }
 
 export interface UserRow {
@@ -821,7 +821,7 @@ export interface UserRow {
   nopass: boolean;
   passwords: number;
   rules: B; // as ACL LIST prints them, without the hashes
-  may: GrantRow[]; // a request must be allowed by one of them
+  may: GrantRow[]; // one of them must allow a request
 }
 
 export interface ViewInfoAnswer {
@@ -837,7 +837,7 @@ export interface ViewStreamAnswer {
 export interface ViewStringAnswer {
   v: B;
   len: number;
-  seen?: string; // the mark of a value that is shown whole
+  seen?: string; // the mark of a value that is shown in full
 }
 
 export interface WaiterRow {
@@ -856,7 +856,7 @@ export interface WalkAnswer extends WalkState {
   keys: number;
   bytes: number;
   rows: WalkRow[];
-  rest: WalkCount | null; // of the prefixes that are not among the rows
+  rest: WalkCount | null; // of the prefixes without a row
   big: BigRow[];
 }
 

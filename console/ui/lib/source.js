@@ -1,4 +1,4 @@
-// A stream of events like an EventSource, for a request that is too long for an address: it is the body of a POST.
+// A stream of events like EventSource, for requests that are too long for an address: the request goes as the body of a POST.
 
 export class PostSource extends EventTarget {
   /** @param {string} path @param {Record<string, string>} params */

@@ -1,21 +1,21 @@
-// Tables: sorted by a click, moved through by keyboard, with an empty state.
+// Tables that a click sorts, with keyboard navigation, and a text for the empty state.
 import { h, fill, list } from './h.js';
 import { copy } from './bytes.js';
 import { t } from './i18n.js';
 
 /** @import { Column, TableOptions } from './types.js' */
 
-/** The rows that come into the document in one frame: to lay out 200 rows at once takes 100 ms. */
+/** How many rows enter the document per frame, because the layout of 200 rows at once takes 100 ms. */
 const STEP = 40;
-/** The number of columns for which a phone has room. Where there are more, and where rows have buttons, each row stands as a card. */
+/** How many columns fit on a phone. If a table has more, or if its rows have buttons, each row becomes a card. */
 const PHONE = 4;
-/** How long a row stays that has faded, ms; quick is for one whose place others wait for. */
+/** How long a faded row stays, ms. quick applies if other rows wait for the place. */
 const FADE = { slow: 700, quick: 200 };
-/** The rows in view that must be alive where `most` bounds them. */
+/** How many of the rows in view must be alive if `most` limits them. */
 const LEAST_ALIVE = 5;
 
 /**
- * The rows by a value, from the smallest up (direction 1) or from the largest down (-1); those without a value stand last.
+ * Sorts rows by a value, in ascending (direction 1) or descending (-1) order; rows without a value come last.
  * @template R
  * @param {R[]} rows
  * @param {(row: R) => string|number|null|undefined} value
@@ -34,7 +34,7 @@ export function sorted(rows, value, direction) {
 }
 
 /**
- * The first rows: `most` of them, and more until some of them are alive.
+ * Returns the first `most` rows, and more if too few of them are alive.
  * @template R
  * @param {R[]} rows
  * @param {number} most
@@ -50,14 +50,14 @@ export function firstRows(rows, most, alive) {
 }
 
 /**
- * What a table knows of the element of a row.
+ * The state of a row's element.
  * @template R
  * @typedef {{row: R, json: string, shape: string|undefined, box: HTMLInputElement|undefined}} RowState
  */
 
 /**
- * A table. set shows rows, selected are the chosen ones, focus goes to the first row. j and k move, Enter opens, x chooses, y copies the
- * row, / goes to the filter of the page.
+ * A table. set shows rows, selected returns the selected rows, focus moves to the first row. j and k move, Enter opens, x selects, y
+ * copies the row, and / moves to the page's filter.
  * @template R
  */
 class Table {
@@ -66,17 +66,17 @@ class Table {
     this.o = o;
     /** @type {R[]} */
     this.all = o.rows || [];
-    /** The rows in their order, of which the first `room` are in the document. @type {R[]} */
+    /** The rows in order. The first `room` of them are in the document. @type {R[]} */
     this.ordered = this.all;
     this.room = STEP;
     this.growing = false;
-    /** The column and the direction. @type {[string, number]} */
+    /** The sort column and direction. @type {[string, number]} */
     this.sort = o.sort || ['', 1];
-    /** The keys of the chosen rows. @type {Set<string>} */
+    /** The keys of the selected rows. @type {Set<string>} */
     this.chosen = new Set();
     /** @type {WeakMap<Element, RowState<R>>} */
     this.states = new WeakMap();
-    /** The column by which the table is sorted at first: a phone shows it too, and leads back to it. */
+    /** The initial sort column. A phone shows it too, so that the user can return to that order. */
     this.first = this.sort[0];
     this.lead = o.columns.find((c) => !c.minor);
     this.heads = new Map(o.columns.map((c) => [c.id, this.makeHead(c)]));
@@ -100,7 +100,7 @@ class Table {
     this.all = rows;
     this.render();
   }
-  /** Chooses no row. */
+  /** Deselects all rows. */
   clear() {
     this.chosen.clear();
     this.render();
@@ -109,7 +109,7 @@ class Table {
     this.body.querySelector('tr')?.focus();
   }
 
-  /** Whether a phone leaves a column out. @param {Column<R>} c */
+  /** Whether a phone hides a column. @param {Column<R>} c */
   isMinor(c) {
     return c.minor && c.id !== this.first;
   }
@@ -184,7 +184,7 @@ class Table {
     return tr;
   }
 
-  /** Shows another row of the same key in its element. @param {HTMLTableRowElement} tr @param {R} row */
+  /** Updates an element to a new row with the same key. @param {HTMLTableRowElement} tr @param {R} row */
   updateRow(tr, row) {
     const { o } = this,
       state = /** @type {RowState<R>} */ (this.states.get(tr)),
@@ -206,7 +206,7 @@ class Table {
     );
   }
 
-  /** Removes a row whose deadline has passed, after it has faded. @param {HTMLElement} tr @param {RowState<R>} state */
+  /** Fades out a row whose deadline has passed, and then removes it. @param {HTMLElement} tr @param {RowState<R>} state */
   fade(tr, state) {
     const { o } = this;
     if (o.fade === false) return;
@@ -239,7 +239,7 @@ class Table {
     this.render();
   }
 
-  /** Chooses all rows, or none. */
+  /** Selects all rows, or none. */
   chooseEach() {
     for (const r of this.all)
       if (this.chooseAll.checked) this.chosen.add(this.o.key(r));
@@ -277,7 +277,7 @@ class Table {
     if (o.select) this.showChosen(o.select);
   }
 
-  /** Puts the rows into the document in steps, a step a frame. @param {(tr: HTMLTableRowElement, row: R) => void} [change] */
+  /** Adds the rows to the document in steps, one per frame. @param {(tr: HTMLTableRowElement, row: R) => void} [change] */
   grow(change) {
     list(this.body, this.ordered.slice(0, this.room), this.o.key, (row) => this.makeRow(row), change);
     if (this.ordered.length <= STEP) this.room = STEP;

@@ -1,11 +1,11 @@
-// A treemap: rectangles whose areas are shares of a whole. A table with the same figures stands beside it for screen readers.
+// A treemap: rectangles whose areas are shares of a whole. For screen readers there is a table with the same figures.
 import { h, fill } from './h.js';
 import { percent } from './i18n.js';
 
 /** @typedef {{label: string, value: number, title: string, href?: string, shade?: number}} Part */
 /** @typedef {{x: number, y: number, w: number, h: number}} Rect */
 
-/** The worst ratio of sides in a row of areas along a side. @param {number[]} row @param {number} side */
+/** The worst aspect ratio in a row of areas along a side. @param {number[]} row @param {number} side */
 function worst(row, side) {
   const sum = row.reduce((a, b) => a + b, 0),
     k = (side * side) / (sum * sum);
@@ -13,8 +13,8 @@ function worst(row, side) {
 }
 
 /**
- * Rectangles for areas, which are in falling order and fill the room. Rows are laid along the shorter side, as long as
- * that makes the rectangles squarer (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
+ * Computes rectangles for areas in descending order, which fill the room. Each row is laid along the shorter side, and grows as long as
+ * that makes its rectangles squarer (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
  * @param {number[]} areas @param {Rect} room @returns {Rect[]}
  */
 function squarify(areas, room) {
@@ -46,7 +46,7 @@ function squarify(areas, room) {
   return out;
 }
 
-/** A name that may be broken once, behind its first word. @param {string} label */
+/** A name that may break once, after its first word. @param {string} label */
 function inTwo(label) {
   const end = label.search(/[. :]/) + 1;
   if (!end || end === label.length) return h('span', null, label);
@@ -54,8 +54,8 @@ function inTwo(label) {
 }
 
 /**
- * Draws parts of a whole. shade of a part, from 0 to 1, is how strong its colour is (default: its share of the biggest one).
- * The parts that are too small to see are one, with the name rest.
+ * Draws the parts of a whole. shade, from 0 to 1, sets the strength of a part's colour; by default it is the part's share of the biggest
+ * one. The parts that are too small to see form one, with the name rest.
  * @param {HTMLElement} el @param {Part[]} parts @param {{rest: string}} o
  */
 export function treemap(el, parts, o) {
@@ -85,7 +85,7 @@ export function treemap(el, parts, o) {
           height: (r.h / ht) * 100 + '%',
           background: `color-mix(in srgb, var(--key) ${Math.round(10 + 35 * (p.shade ?? p.value / shown[0].value))}%, var(--card))`,
         };
-      // The styles hide what has not the room for its whole name.
+      // The style sheet hides a name that does not fit.
       const title = p.title + ' ' + percent(p.value / sum),
         text = h('div', { class: 'fit' }, h('span', null, h('b', null, inTwo(p.label)), h('i', null, percent(p.value / sum))));
       return p.href

@@ -1,4 +1,4 @@
-// Expiry: what falls due and when, whether it went on time, and what went just now.
+// Expiry: the number of keys and items that will expire and when, how punctual expirations were, and the latest ones.
 import { h, fill, searchBox, section } from '../lib/h.js';
 import { run } from '../lib/api.js';
 import { form } from '../lib/dialog.js';
@@ -56,7 +56,7 @@ export function open(root, ctx) {
     forecast = forecastCard(ctx, match, unit, next.choose),
     expired = expiredCard(ctx, match),
     lag = lagCard(ctx, expired.tell);
-  /** A button that changes all keys that match. @param {string} verb */
+  /** A button that changes all matching keys. @param {string} verb */
   const many = (verb) =>
     match &&
     ctx.button('expiry.' + verb, t('bulk.' + verb), async () => {

@@ -1,4 +1,4 @@
-// Key: one key with its deadline, its body by type, and a TTL for each item of it.
+// Key: one key with its deadline, its value by type, and a TTL for each of its items.
 import { h, fill, setText, section } from '../lib/h.js';
 import { ApiError, clock, exec, get, isGone, isIdle, messageOf, run } from '../lib/api.js';
 import { ttl } from '../lib/countdown.js';
@@ -19,7 +19,7 @@ import { BLOOM, t, num, size, span, time, date, asSpan, parseSpan, typeWords } f
 
 export const title = 'key.title';
 
-/** The screens about keys of a type. */
+/** The screens for keys of a certain type. */
 const SCREENS = new Map([
   ['limiter', 'limits'],
   ['lock', 'locks'],
@@ -27,10 +27,13 @@ const SCREENS = new Map([
   ['delayqueue', 'queues'],
   ['stream', 'streams'],
 ]);
-/** The items of a page, and how long after a deadline the page reads the items again, ms. */
+/** The number of items on a page, and how long after a deadline the page reads the items again, ms. */
 const COUNT = 200,
   LATER = 800;
-/** News move a deadline that is further from what the page shows, ms; and a key has expired whose deadline is so near. */
+/**
+ * If the news give a deadline that differs from the page's by more than MOVED, it has moved; if the deadline is nearer than NEAR, the key
+ * has expired, ms.
+ */
 const MOVED = 1500,
   NEAR = 1000;
 
@@ -46,7 +49,7 @@ function keyOf(k) {
 /** The property of a key. @param {string} name @param {import('../lib/types.js').Child} v */
 const keyProperty = (name, v) => property(t('key.' + name), v);
 
-/** What a reply to DUMP has; an error says why it has nothing. @param {Resp} reply */
+/** Returns the payload of a reply to DUMP, or throws an error with the reason why there is none. @param {Resp} reply */
 function dumped(reply) {
   if (!reply || typeof reply !== 'object' || Array.isArray(reply) || reply.n !== undefined) throw new Error(t('key.toolarge'));
   if (reply.e) throw new Error(reply.e);
@@ -65,32 +68,32 @@ class Key {
     this.news = h('span', { class: 'look', role: 'status' });
     /** The latest answer. @type {KeyView|null} */
     this.data = null;
-    /** The latest news of the key, which may come while an answer is on its way. @type {KeyEvent|null} */
+    /** The latest news of the key, which may arrive while a request is running. @type {KeyEvent|null} */
     this.latest = null;
     /** The items of a container. @type {ItemsView|null} */
     this.items = null;
-    /** What is left of a limiter. @type {LimiterFacts|null} */
+    /** The remaining capacity of a limiter. @type {LimiterFacts|null} */
     this.limiter = null;
-    /** Where the page and those before it begin. */
+    /** The cursors of this page and the pages before it. */
     this.pages = ['0'];
     this.finding = '';
-    /** A sorted set comes from its lowest score up, or from the highest down. @type {'lowest'|'highest'} */
+    /** The order of a sorted set: from the lowest score, or from the highest. @type {'lowest'|'highest'} */
     this.order = 'lowest';
-    /** The place that the body shows. */
+    /** The position of the shown page. */
     this.place = '';
     this.range = rangeBox((ids) => this.find(ids));
     this.isOver = false;
-    /** The TTL that the key got, where the screen has seen that; else 0, ms. */
+    /** The TTL that was set while the screen was open, ms; otherwise 0. */
     this.whole = 0;
     this.timer = 0;
   }
 
-  /** The key that the screen shows: buttons are there only after it was read. */
+  /** The shown key. Buttons exist only after it was read. */
   view() {
     return /** @type {KeyView} */ (this.data);
   }
 
-  /** What is left of the key's TTL, ms. */
+  /** The remaining TTL of the key, ms. */
   left() {
     const { pttl = -1, now } = this.view();
     return pttl - (clock() - (now || clock()));
@@ -101,7 +104,7 @@ class Key {
     if (await run(this.ctx.db, words, o)) this.load(true);
   }
 
-  /** What an action does to a limiter, whose TTL and name mean more than those of other keys. @param {'ttl'|'persist'|'rename'} action */
+  /** Describes the effect of an action on a limiter, whose TTL and name have a special meaning. @param {'ttl'|'persist'|'rename'} action */
   limiterWords(action) {
     return this.view().type === 'limiter' ? t('key.' + action + '.limiter') : undefined;
   }
@@ -130,7 +133,7 @@ class Key {
     if (r && !isIdle(r.reply)) ctx.go('key', { db: ctx.db, k: url(fromText(a.values.to)) });
   }
 
-  /** Saves the key in a file of the browser. */
+  /** Downloads the key as a file. */
   async dump() {
     try {
       const file = new Blob([dumped((await exec(this.ctx.db, ['DUMP', this.key])).reply)], { type: 'application/octet-stream' }),
@@ -142,7 +145,7 @@ class Key {
     }
   }
 
-  /** Asks for a file, and restores the key from it. */
+  /** Asks for a file and restores the key from it. */
   restore() {
     const input = h('input', { type: 'file' });
     input.addEventListener('change', async () => {
@@ -186,7 +189,7 @@ class Key {
     );
   }
 
-  /** The buttons: beside the name, and on a phone behind the properties. */
+  /** The buttons: beside the name, or, on a phone, after the properties. */
   tools() {
     const { ctx } = this,
       { pttl = -1 } = this.view();
@@ -242,7 +245,7 @@ class Key {
   }
 
   /**
-   * Says that the key does not exist any longer, and why. What acted on its items goes with them: it would make the key again.
+   * Says that the key no longer exists, and why. The buttons for its items disappear too, as they would create the key again.
    * @param {number|undefined} at
    * @param {string} [why]
    */
@@ -259,7 +262,7 @@ class Key {
     );
   }
 
-  /** How long the key lives, or the last of its items that the page has all of, ms. */
+  /** The remaining lifetime of the key, or of the last of its items if the page has all of them, ms. */
   life() {
     const { pttl = -1, type, next, body } = this.view();
     if (pttl >= 0) return pttl;
@@ -268,7 +271,7 @@ class Key {
     return rows.length ? Math.max(...rows.map((r) => (r.pttl !== undefined && r.pttl >= 0 ? r.pttl : Infinity))) : Infinity;
   }
 
-  /** The key is not there any longer: it, or the last of its items, has expired, or was removed. @param {number} [at] */
+  /** The key no longer exists: it or the last of its items has expired, or was removed. @param {number} [at] */
   lost(at) {
     const { data } = this,
       until = data ? data.now + this.life() : Infinity;
@@ -284,7 +287,7 @@ class Key {
       if (!same || !this.items) this.showItems();
       this.items?.paint();
     } else if (!body && (type === 'stream' || type === 'string')) {
-      fill(this.body); // the user may not read it
+      fill(this.body); // the user may not read the value
     } else if (type === 'stream') {
       const turn = { back: this.pages.length > 1 && (() => this.back()), next: next !== null && (() => this.forth()) };
       const isTyping = document.activeElement === this.range;
@@ -313,7 +316,7 @@ class Key {
     if (this.limiter) return;
     this.limiter = facts;
     poll(ctx, 1000, async () => {
-      if (!this.isOver && this.view().type === 'limiter') await facts.read().catch(() => {}); // the page tells of a failure by itself
+      if (!this.isOver && this.view().type === 'limiter') await facts.read().catch(() => {}); // the page shows a failure itself
     });
   }
 
@@ -326,13 +329,13 @@ class Key {
     });
   }
 
-  /** Shows the items whose names have a text, or the entries of a range. @param {string} s */
+  /** Shows the items whose names contain a text, or the entries of a range. @param {string} s */
   find(s) {
     this.finding = s;
     this.pages = ['0'];
     this.load();
   }
-  /** Shows a sorted set from its other end. */
+  /** Shows a sorted set in the opposite order. */
   turn() {
     this.order = this.order === 'lowest' ? 'highest' : 'lowest';
     this.pages = ['0'];
@@ -347,7 +350,7 @@ class Key {
     this.load();
   }
 
-  /** Reads the key again if the latest news say that it has changed. */
+  /** Reads the key again if the latest news report a change of it. */
   compare() {
     const { data, latest: x } = this;
     if (!data || !x || x.at < data.now) return;
@@ -357,7 +360,7 @@ class Key {
   }
 
   /**
-   * Takes note of a TTL that has changed. Its span is known if it was set just now.
+   * Records that the TTL has changed. Its span is known if it was set just now.
    * @param {KeyView|null} before
    * @param {boolean} isNew
    */
@@ -392,7 +395,7 @@ class Key {
     }
   }
 
-  /** The key exists again: the page shows it as at first. */
+  /** The key exists again, so the page shows it as if for the first time. */
   comeBack() {
     this.isOver = false;
     this.pages = ['0'];

@@ -1,4 +1,4 @@
-// Keys: a list or a tree by prefix, looked at page by page. The page says how much of the keys it has looked at.
+// Keys: a list or a tree by prefix, read page by page. The page shows how many of all keys it has read.
 import { h, fill, setText, searchBox, section } from '../lib/h.js';
 import { clock, get, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -13,41 +13,41 @@ import { BLOOM, t, num, percent, typeWords } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, KeyPage, KeyRow } from '../lib/types.js' */
 /** A key, with the time at which its TTL was read. @typedef {KeyRow & {at: number}} Row */
-/** Keys that begin alike, or one key. */
+/** A group of keys with the same prefix, or one key. */
 /** @typedef {{p: string, k: B, folder: boolean, n: number, bytes: number, forever: number, next: number}} Branch */
 
 export const title = 'keys.title';
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', BLOOM];
-/** The sizes by which the list filters, bytes. */
+/** The sizes that the filter offers, bytes. */
 const SIZES = ['1024', '65536', '1048576'];
-/** The rows of a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
+/** The rows on a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
 const PAGE = { list: 200, tree: 1000 },
   KEEP = 2000,
   BRANCHES = 500;
-/** How many keys the screen reads by itself; and the rows of the list below which it reads on, because the others have expired. */
+/** How many keys the screen reads by itself, and the number of rows below which the list reads on because others have expired. */
 const FIRST = { list: 200, tree: 20_000 },
   FEW = 50;
-/** How many keys a page that is not full yet looks at before it asks. */
+/** How many keys the server checks for one page before the screen asks whether to continue. */
 const LOOK = 1e7;
-/** The pause between two drawings of the tree in a look at all keys, ms, and the number of rows up to which the list grows. */
+/** The pause between two drawings of the tree while all keys are read, ms, and the number of rows up to which the list grows. */
 const DRAW = { ms: 2000, rows: 500 };
 
-/** What the address asks for. @param {Map<string, string>} params */
+/** The filter in the address. @param {Map<string, string>} params */
 function filterOf(params) {
-  const prefix = params.get('prefix') ? fromUrl(params.get('prefix') || '') : null, // of bytes that a pattern cannot have
+  const prefix = params.get('prefix') ? fromUrl(params.get('prefix') || '') : null, // for a prefix that a pattern cannot express
     match = prefix ? '' : params.get('match') || '',
     plain = match.endsWith('*') ? match.slice(0, -1) : '';
   return {
     match,
-    /** The pattern as a person reads it. */
+    /** The pattern in readable form. */
     words: prefix ? text(prefix) + '*' : match,
     prefix: params.get('prefix') || '',
     type: params.get('type') || '',
     ttl: params.get('ttl') || '',
     size: params.get('size') || '',
-    /** The beginning of names that a pattern without other special letters has. */
+    /** The prefix, if the pattern has no special letters other than a final *. */
     base: /[*?[\]\\]/.test(plain) ? '' : plain,
-    /** How many bytes of a name stand before the part that the tree shows. A pattern of escaped letters is one name. */
+    /** How many bytes of each name come before the part that the tree shows. If a pattern has escaped letters, it counts as one name. */
     before: bytes(prefix || fromText(plain.replace(/\\(.)/g, '$1'))).length,
   };
 }
@@ -61,10 +61,10 @@ const keyColumns = (ctx) => [
   column.of('n', t('keys.items'), (r) => r.n, { num: true, minor: true, cell: (r) => (r.n === undefined ? '' : num(r.n)) }),
 ];
 
-/** What can be done with the keys that a reader has chosen. */
+/** The actions on selected keys. */
 const MANY = ['keys.del', 'keys.ttl', 'keys.rename', 'keys.copy'];
 
-/** The name of a branch: what several keys begin with stands out from a key. @param {Branch} r */
+/** The name of a branch. A prefix of several keys looks different from a key. @param {Branch} r */
 const branchCell = (r) => h('span', { class: r.folder ? 'strong' : '' }, r.folder ? '▸ ' : '', show(r.k, 100));
 
 /** @returns {Column<Branch>[]} */
@@ -110,7 +110,8 @@ class Tree {
 }
 
 /**
- * How far a look at the keys has come: the keys looked at and found, whether the list has dropped the first ones, and how many are wanted.
+ * The progress of a walk over the keys: how many it has checked and found, whether the list has dropped the first rows, and how many are
+ * wanted.
  * @param {number} want
  */
 const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, cut: false, total: 0, want, rest: LOOK });
@@ -125,18 +126,18 @@ class Keys {
     this.page = this.isTree ? PAGE.tree : PAGE.list;
     this.first = this.isTree ? FIRST.tree : FIRST.list;
     this.state = begin(this.first);
-    /** A page is on its way; and the user has asked for all of them. */
+    /** Whether a page is loading, and whether the user has asked for all keys. */
     this.busy = false;
     this.all = false;
     this.drawnAt = 0;
-    /** Rows that are not drawn yet. @type {Row[]} */
+    /** Rows that the screen has not drawn yet. @type {Row[]} */
     this.rows = [];
     this.tree = new Tree(this.filter.before);
     this.note = h('span', { class: 'faint', role: 'status' });
     this.more = h('button', { type: 'button', on: { click: () => this.lookFurther() } }, t('keys.more'));
     this.every = h('button', { type: 'button', on: { click: () => this.lookAtAll() } });
     this.picked = h('div', { class: 'row' });
-    /** The buttons for all keys that match: nothing, where no key does. */
+    /** The buttons for all matching keys; empty if no key matches. */
     this.matched = h('div', { class: 'row' });
     this.list = this.makeList();
     this.branches = table({
@@ -168,7 +169,7 @@ class Keys {
       key: column.rowKey,
       open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
       columns: keyColumns(ctx),
-      // boxes are for those that may do something with the keys that they choose
+      // only users who may change keys get boxes to select them
       select: MANY.some(ctx.can) ? (rows) => this.paintPicked(rows) : undefined,
       actions: (now) => [
         copier(() => text(now().k)),
@@ -190,7 +191,7 @@ class Keys {
     });
   }
 
-  /** Rows of the list have expired. Where few are left, the next keys take the places. */
+  /** Rows of the list have expired. If few are left, the next keys fill the list. */
   expired() {
     this.paintNote();
     if (!this.state.done && this.list.rows().length < FEW) this.lookFurther();
@@ -262,7 +263,7 @@ class Keys {
     this.drawnAt = Date.now();
     if (this.isTree) this.branches.set(this.tree.rows());
     else {
-      // A scan of a table that shrinks returns keys a second time.
+      // A scan of a shrinking table may return a key twice.
       const rows = [...new Map([...this.list.rows(), ...this.rows].map((r) => [column.rowKey(r), r])).values()];
       this.state.cut ||= rows.length > KEEP;
       this.list.set(rows.slice(-KEEP));
@@ -282,13 +283,13 @@ class Keys {
     setText(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
   }
 
-  /** Whether the screen reads the next page by itself. */
+  /** Whether the screen reads the next page without being asked. */
   goesOn() {
     const { done, found, looked, want, rest } = this.state;
     return !done && (this.all || (found < want && looked < rest));
   }
 
-  /** Whether what has been read is drawn now. A look at many keys brings a page each few ms; to draw it takes longer. */
+  /** Whether to draw the keys read so far now. A walk over many keys brings a page each few ms, and drawing takes longer. */
   isDrawn() {
     if (!this.goesOn()) return true;
     return this.isTree ? Date.now() - this.drawnAt > DRAW.ms : !this.all || this.list.rows().length < DRAW.rows;
@@ -312,7 +313,7 @@ class Keys {
     }
   }
 
-  /** Looks at a page of keys, and at the next ones until the reader has as much as asked for. */
+  /** Reads a page of keys, and further pages until it has as many keys as the reader wants. */
   async next() {
     const { state, ctx } = this;
     if (this.busy || state.done) return;
@@ -321,7 +322,7 @@ class Keys {
       const { match, prefix, type, ttl: life, size } = this.filter,
         limit = this.all ? PAGE.tree : this.page,
         a = await get('keys', { db: ctx.db, cursor: state.cursor, match, prefix, type, ttl: life || 'any', size, limit }, ctx.stop);
-      if (state !== this.state) return; // another walk has started since
+      if (state !== this.state) return; // another walk has started meanwhile
       this.add(a);
       if (this.isDrawn()) this.draw();
     } catch (e) {
@@ -334,7 +335,7 @@ class Keys {
     if (this.goesOn() && !ctx.stop.aborted) this.next();
   }
 
-  /** Starts the walk from the first key again. */
+  /** Restarts the walk from the first key. */
   again() {
     this.state = begin(this.first);
     this.busy = false;
@@ -345,7 +346,10 @@ class Keys {
     this.next();
   }
 
-  /** A choice of a filter. @param {string} name @param {string[]} values @param {(v: string) => string} words the texts of the values */
+  /**
+   * A select box of a filter.
+   * @param {string} name @param {string[]} values @param {(v: string) => string} words the texts of the values
+   */
   choice(name, values, words) {
     const el = h(
       'select',
@@ -385,7 +389,7 @@ class Keys {
     );
   }
 
-  /** The prefixes above this one. */
+  /** Links to the prefixes above this one. */
   crumbs() {
     const { ctx } = this,
       parts = this.filter.base.split(':').slice(0, -1);

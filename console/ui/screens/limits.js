@@ -1,4 +1,4 @@
-// Limits: the limiters that deny most requests now, and the state of each limiter.
+// Limits: the limiters that deny the most requests now, and the state of each limiter.
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -19,11 +19,11 @@ const RATES = [
   { name: 'allowed', word: 'limits.rate.allowed', cls: 's-key' },
   { name: 'denied', word: 'limits.rate.denied', cls: 's-look' },
 ];
-/** A request that makes a limiter. */
+/** An example request that creates a limiter. */
 const FIRST = 'RL.TAKE api:ann 5 60000';
 
 /**
- * The columns about the state of a limiter; of tells it, or null.
+ * The columns about the state of a limiter; of returns the state, or null.
  * @template R
  * @param {(row: R) => LimitRow|null} of
  * @returns {Column<R>[]}
@@ -60,7 +60,7 @@ const topColumns = (ctx) => [
   column.of('since', t('limits.since'), (r) => r.since, { num: true, minor: true, cell: (r) => span(clock() - r.since) }),
 ];
 
-/** The reservations of a limiter, which open. @param {Ctx} ctx @param {LimitRow} r */
+/** The reservations of a limiter, collapsed at first. @param {Ctx} ctx @param {LimitRow} r */
 const held = (ctx, r) =>
   r.reservations
     ? h('button', { type: 'button', class: 'small', on: { click: () => showReservations(ctx, r.k) } }, num(r.reservations))

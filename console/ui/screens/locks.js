@@ -1,4 +1,4 @@
-// Locks: locks and semaphores, their holders and their waiters. cards/lock.js has one of them in detail.
+// Locks: locks and semaphores with their holders and waiting clients. cards/lock.js shows one of them in detail.
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -18,7 +18,7 @@ export const title = 'locks.title';
 /** The holder whose lease ends first. @param {LockRow} r */
 const firstEnd = (r) => [...r.holders].sort((a, b) => a.until - b.until)[0];
 
-/** Since when the lock is held, by the first of its holders. @param {LockRow} r */
+/** The time at which the first holder got the lock. @param {LockRow} r */
 const heldSince = (r) => Math.min(...r.holders.map((x) => x.since));
 
 /** @param {Ctx} ctx @param {Leases} leases @returns {Column<LockRow>[]} */

@@ -1,4 +1,4 @@
-// The login: one card. The server tells why it refuses, and how long to wait.
+// The login: one card. It shows the server's reason for a refusal, and how long to wait.
 import { setTheme } from '../frame.js';
 import { h, fill, icon, setText } from '../lib/h.js';
 import { ApiError, messageOf, post } from '../lib/api.js';

@@ -1,4 +1,4 @@
-// Now: what needs attention, six figures, what falls due in the next minute, and the last 15 minutes.
+// Now: the concerns, six figures, the expirations of the next minute, and the last 15 minutes.
 import { h, fill, setText, section } from '../lib/h.js';
 import { lines, bars } from '../lib/chart.js';
 import { samples } from '../lib/events.js';
@@ -16,7 +16,7 @@ export const title = 'now.title';
 const HEIGHT = 132;
 const FIRST_COMMAND = 'SET hello world PX 30000';
 
-/** A figure with a line below it, which leads to a screen. @param {Ctx} ctx @param {string} name @param {string} screen */
+/** A figure with a line of text, as a link to a screen. @param {Ctx} ctx @param {string} name @param {string} screen */
 function tile(ctx, name, screen) {
   const figure = h('b', null, '–'),
     note = h('span', null, ' ');
@@ -30,7 +30,7 @@ function tile(ctx, name, screen) {
   };
 }
 
-/** What a sample says of replication. @param {Sample} s */
+/** A sample's state of the replication, in words. @param {Sample} s */
 function replicationNote(s) {
   const lag = span((s.replLag || 0) * 1000);
   if (s.role === 'replica') return s.link === 'up' ? t('now.master.heard', { lag }) : t('now.master.down');
@@ -64,11 +64,14 @@ function tiles(ctx) {
   };
 }
 
-/** The chart of what falls due in the next minute. @param {Ctx} ctx */
+/** The chart of the expirations in the next minute. @param {Ctx} ctx */
 function nextMinute(ctx) {
   const chart = h('div'),
     note = h('p', { class: 'faint' });
-  /** What the minute has, in words. @param {Sample} s @param {number[]} due @param {number} from @param {number|undefined} worst */
+  /**
+   * A text about the expirations of the minute.
+   * @param {Sample} s @param {number[]} due @param {number} from @param {number|undefined} worst
+   */
   function words(s, due, from, worst) {
     const total = due.reduce((a, b) => a + b, 0);
     if (!total) return t('now.nothing');
@@ -125,7 +128,7 @@ function history() {
   };
 }
 
-/** What an empty server shows: a first command. @param {Ctx} ctx */
+/** A first command, shown while the server is empty. @param {Ctx} ctx */
 const firstSteps = (ctx) => section(t('now.empty'), h('p', null, t('now.empty.text')), firstCommand(ctx, FIRST_COMMAND));
 
 /** @param {HTMLElement} root @param {Ctx} ctx */
@@ -144,7 +147,7 @@ export function open(root, ctx) {
       concerns = await get('concerns', { db: ctx.db }, ctx.stop);
     } catch (e) {
       if (isAbort(e)) throw e;
-      failure = messageOf(e); // a script runs for long, say
+      failure = messageOf(e); // for example, a script is running for long
     }
     attention.setData(concerns, failure);
   });

@@ -14,14 +14,14 @@ import { show, text } from '../lib/bytes.js';
 import { t, num, micros, span, time } from '../lib/i18n.js';
 
 /** @import { Column, CommandStat, Ctx, ErrorStat, PerformanceAnswer, SlowRow } from '../lib/types.js' */
-/** A command, with the us of a call and its calls a second. @typedef {CommandStat & {each: number|null, rate: number|null}} Row */
+/** A command, with the us per call and the calls per second. @typedef {CommandStat & {each: number|null, rate: number|null}} Row */
 
 export const title = 'performance.title';
 
 /** @param {'usec'|'each'|'p50'|'p99'|'p999'} name @param {string} label @param {Partial<Column<Row>>} [more] @returns {Column<Row>} */
 const microsColumn = (name, label, more) => column.of(name, label, (r) => r[name], { num: true, cell: (r) => micros(r[name]), ...more });
 
-/** The name of a command. A phone, which has no column for the calls that have failed, has a badge for them. @param {Row} r */
+/** The name of a command. On a phone, which has no column for failed calls, a badge shows them. @param {Row} r */
 const commandCell = (r) => [
   h('span', { class: 'mono' }, r.name),
   r.failed > 0 && [' ', h('span', { class: 'badge look instead' }, t('performance.failed.n', { n: r.failed }))],
@@ -50,12 +50,12 @@ const errorColumns = () => [
   column.number('n', t('performance.count'), (r) => r.n),
 ];
 
-/** How long after the first answer the second one is asked for, which gives rates, ms. */
+/** The delay between the first and the second answer, from which the rates follow, ms. */
 const SECOND = 1000;
 
-/** The rates between two answers; null for a command that the first one did not have. */
+/** The rates between two answers; null for a command that was missing in the first one. */
 class Rates {
-  /** The calls of each command, and when. @type {Map<string, [number, number]>} */
+  /** The calls of each command, and the time of the answer. @type {Map<string, [number, number]>} */
   before = new Map();
 
   /** @param {PerformanceAnswer} a @returns {Row[]} */
@@ -74,7 +74,7 @@ class Rates {
   }
 }
 
-/** The cards of commands and of errors, which one answer has. @param {Ctx} ctx */
+/** The cards of commands and of errors, which share one answer. @param {Ctx} ctx */
 function commands(ctx) {
   const map = h('div', { hidden: true }),
     note = h('p', { class: 'faint' }),
@@ -125,7 +125,7 @@ function commands(ctx) {
 /** Whether a call is the console's own. @param {SlowRow} r */
 const isOwn = (r) => text(r.name) === 'ebb-console';
 
-/** The address of a client; calls of the console have a badge. @param {SlowRow} r */
+/** The address of a client, with a badge if it is the console. @param {SlowRow} r */
 const clientCell = (r) => (isOwn(r) ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr);
 
 /** @returns {Column<SlowRow>[]} */
@@ -147,7 +147,7 @@ function thresholdWords(threshold) {
 }
 
 /**
- * A box that hides the console's own calls among the slow ones, and says how many they are. fit returns the rows to show.
+ * A checkbox that hides the console's own calls among the slow ones, and shows their number. fit returns the rows to show.
  * @param {() => void} changed
  */
 function ownCalls(changed) {

@@ -1,4 +1,4 @@
-// Queues: delay queues with lateness and waiting consumers. cards/queue.js has one of them with its jobs by state.
+// Queues: delay queues with their lateness and waiting consumers. cards/queue.js shows one of them with its jobs by state.
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -11,7 +11,7 @@ import { id, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, QueueRow } from '../lib/types.js' */
-/** A queue; sources are the queues whose dead letters it has. */
+/** A queue; sources are the queues that send their dead letters to it. */
 /** @typedef {QueueRow & {sources: B[], shared: boolean}} Row */
 
 export const title = 'queues.title';
@@ -22,10 +22,10 @@ const RATES = [
   { name: 'jobsAcked', word: 'queues.rate.acked', cls: 's-field' },
 ];
 const FIRST_COMMAND = 'DQ.ADD mail * hello DELAY 30000';
-/** A job that is due for longer is late, ms. */
+/** The delay after which a due job is late, ms. */
 const LATE = 5000;
 
-/** The name of a queue, and what is special about it. @param {Ctx} ctx @param {Row} r */
+/** The name of a queue, with badges for its special states. @param {Ctx} ctx @param {Row} r */
 const nameCell = (ctx, r) => [
   column.keyLink(ctx, 'queues', r.k),
   r.paused && [' ', h('span', { class: 'badge look' }, t('queues.paused'))],
@@ -53,7 +53,7 @@ const columns = (ctx) => [
   column.number('ready', t('queues.ready'), (r) => r.ready),
   column.number('delayed', t('queues.delayed'), (r) => r.delayed),
   column.number('leased', t('queues.leased'), (r) => r.leased, { minor: true }),
-  // Dead letters wait for no worker: they are not late.
+  // Dead letters are never late, because no worker waits for them.
   column.of('late', t('queues.late'), (r) => (r.sources.length ? -1 : r.late), {
     num: true,
     cell: (r) => (r.ready && !r.sources.length ? h('span', { class: ['steady', r.late > LATE && 'look'] }, span(r.late)) : '–'),
@@ -68,9 +68,9 @@ const columns = (ctx) => [
   column.number('dropped', t('queues.dropped'), (r) => r.dropped, { minor: true }),
 ];
 
-/** What a list says of each queue. @param {QueueRow[]} queues @returns {Row[]} */
+/** The state of each queue in a list. @param {QueueRow[]} queues @returns {Row[]} */
 function rowsOf(queues) {
-  /** The queues of dead letters, and whose they are. @type {Map<string, B[]>} */
+  /** The dead-letter queues, with their source queues. @type {Map<string, B[]>} */
   const sources = new Map();
   for (const { k, to } of queues) if (to) sources.set(id(to), [...(sources.get(id(to)) || []), k]);
   return queues.map((r) => {

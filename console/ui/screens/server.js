@@ -1,4 +1,4 @@
-// Server: what it is, its replication, files, clients, configuration and users, and every field of INFO.
+// Server: its identity, replication, files, clients, configuration and users, and every field of INFO.
 import { h, fill, setText, searchBox } from '../lib/h.js';
 import { get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -17,9 +17,9 @@ import { t, num, size, span } from '../lib/i18n.js';
 /** @typedef {{section: string, name: string, value: string}} Field of INFO */
 
 export const title = 'server.title';
-/** The sections of INFO that another screen shows. */
+/** The sections of INFO that other screens show. */
 const ELSEWHERE = ['commandstats', 'latencystats', 'errorstats'];
-/** Offsets of the clock, us: below the first one the page says none, from the second on it needs a look. */
+/** Differences of the clocks, us. Below the first one the page shows none; from the second one on the clock needs attention. */
 const OFFSET = { least: 1000, look: 1e6 };
 
 /** @returns {Column<Field>[]} */
@@ -29,7 +29,7 @@ const columns = () => [
   column.of('value', t('key.value'), (r) => r.value, { wide: true, cell: (r) => h('span', { class: 'mono any' }, r.value) }),
 ];
 
-/** How far the clock of the machine is from that of the server. @param {Record<string, string>} expiry */
+/** The difference between the machine's clock and the server's. @param {Record<string, string>} expiry */
 function clockProperty(expiry) {
   const offset = Number(expiry.clock_offset_us) || 0,
     words = span(Math.abs(offset) < OFFSET.least ? 0 : offset / 1000);
@@ -98,7 +98,7 @@ export function open(root, ctx) {
       setText(why, '');
     } catch (e) {
       if (isHandledByPage(e)) throw e;
-      setText(why, refusal(e)); // the cards go on
+      setText(why, refusal(e)); // the other cards continue
     }
   });
 }

@@ -1,4 +1,4 @@
-// Shell: commands as typed, replies as ebb cli prints them, and maps as tables.
+// Shell: typed commands, replies in the form of ebb cli, and maps as tables.
 import { h, fill } from '../lib/h.js';
 import { ApiError, exec, get, messageOf } from '../lib/api.js';
 import { confirmCommand } from '../lib/dialog.js';
@@ -10,14 +10,14 @@ import { kept } from '../user.js';
 /** @import { B, CommandRow, Ctx } from '../lib/types.js' */
 
 export const title = 'shell.title';
-/** The lines of the history, the replies that the screen shows, and the commands that it offers. */
+/** How many lines the history keeps, how many replies the screen shows, and how many commands it offers. */
 const KEEP = 200,
   OFFERS = 8;
-/** What the names of the histories in the browser's storage begin with, one of each user. Logout removes them: see frame.js. */
+/** The prefix of the keys under which the browser stores the histories, one for each user. Logout removes them: see frame.js. */
 const HISTORY = 'ebb.shell.';
 const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
-/** The lines that a user has typed, without those that have a password. */
+/** The lines that a user has typed, except those with a password. */
 export class History {
   /** @param {B} user */
   constructor(user) {
@@ -28,12 +28,12 @@ export class History {
     this.at = this.lines.length;
   }
 
-  /** Reads what the browser has: another tab may have added lines, or logged out. */
+  /** Reads the stored history, because another tab may have added lines or logged out. */
   read() {
     try {
       this.lines = JSON.parse(localStorage.getItem(this.place) || '[]');
     } catch {
-      /* another program has written it */
+      /* another program wrote it */
     }
   }
 
@@ -45,7 +45,7 @@ export class History {
     localStorage.setItem(this.place, JSON.stringify(this.lines));
   }
 
-  /** The line before (-1) or behind (1); undefined at the ends. @param {-1|1} step */
+  /** The previous (-1) or next (1) line; undefined at the ends. @param {-1|1} step */
   move(step) {
     if (this.at + step < 0 || this.at + step > this.lines.length) return undefined;
     this.at += step;
@@ -54,13 +54,13 @@ export class History {
 }
 
 /**
- * Whether a line whose command was refused has no password. The server says which commands have one, but not where it answers before it
- * has read the command: to a request too many, after a logout, while it loads.
+ * Returns whether a refused line contains no password. The server tells which commands have one, except where it refuses them unread: if
+ * there are too many requests, after a logout, and while it loads.
  * @param {ApiError} e
  */
 export const isKept = (e) => !e.secret && (e.status === 409 || (e.status === 403 && e.code !== '' && e.code !== 'DENIED'));
 
-/** Whether the page is as narrow as that of a phone, which has neither Tab nor arrows. */
+/** Whether the page is as narrow as a phone, which has neither Tab nor arrow keys. */
 const isNarrow = () => matchMedia('(max-width: 767px)').matches;
 
 /** The screen. */
@@ -71,7 +71,7 @@ class Shell {
     this.history = new History(ctx.me.user);
     /** @type {CommandRow[]} */
     this.commands = [];
-    // The output stays until the page or the login ends.
+    // The output stays until the page closes or the login ends.
     this.out = kept.get('shell') || h('div', { class: 'card log', role: 'log', 'aria-label': t('shell.title'), hidden: true });
     kept.set('shell', this.out);
     this.first = h('section', { class: 'card', hidden: !this.out.hidden }, h('h2', null, t('shell.first')), this.tries());
@@ -98,7 +98,7 @@ class Shell {
     this.paintHint();
   }
 
-  /** What a reader may try. */
+  /** Suggestions for the reader. */
   tries() {
     const lines = TRIES.filter((line) => this.ctx.me.writes || !line.startsWith('SET'));
     return h(
@@ -122,12 +122,12 @@ class Shell {
     e.preventDefault();
   }
 
-  /** The commands that begin with what is typed, those of few words first. @param {string} s */
+  /** The commands that begin with the typed text, those of few words first. @param {string} s */
   begun(s) {
     return s ? this.commands.filter((x) => x.name.startsWith(s) && x.name !== s) : [];
   }
 
-  /** Shows the command that is typed, and those that begin so. */
+  /** Shows the grammar of the typed command, and the commands that begin with the typed text. */
   paintHint() {
     const s = this.input.value.trimStart().replace(/\s+/g, ' ').toUpperCase(),
       word = s.trimEnd(),
@@ -146,7 +146,7 @@ class Shell {
     );
   }
 
-  /** Tab: completes the name of a command as far as it is sure, and reports whether it has. */
+  /** Handles Tab: completes the name of a command as far as it is unambiguous, and returns whether it did. */
   complete() {
     const s = this.input.value.trimStart().toUpperCase(),
       all = this.begun(s).map((x) => x.name);
@@ -161,7 +161,7 @@ class Shell {
   }
 
   /**
-   * Shows a line and its reply, as text, or as an element in its place.
+   * Shows a line and its reply, as text or as an element.
    * @param {string} line
    * @param {string} words
    * @param {string} [cls]
@@ -190,7 +190,7 @@ class Shell {
     this.first.hidden = false;
   }
 
-  /** What `help` alone prints. */
+  /** The output of `help` without arguments. */
   groups() {
     const groups = [...new Set(this.commands.map((c) => c.group))].sort();
     return [
@@ -248,7 +248,7 @@ class Shell {
     const { history } = this;
     try {
       const r = await exec(this.ctx.db, words, { confirm: typed });
-      if (!r.secret) history.keep(line); // the server knows which commands have passwords
+      if (!r.secret) history.keep(line); // the server knows which commands contain passwords
       this.print(line, r.text, r.error ? 'bad' : '', t('unit.ms', { n: num(r.ms, 2) }), r.cut ? null : mapTables(r.reply));
     } catch (e) {
       const error = e instanceof ApiError ? e : new ApiError(0, { error: messageOf(e) }, 0);
@@ -264,7 +264,7 @@ class Shell {
     try {
       this.commands = (await get('commands', {}, this.ctx.stop)).rows;
     } catch {
-      return; // the shell works without hints
+      return; // the shell also works without hints
     }
     fill(
       this.names,

@@ -1,4 +1,4 @@
-// Streams: streams with their groups, and the expiry rules. cards/stream.js has one of them in detail.
+// Streams: streams with their groups, and the expiry rules. cards/stream.js shows one of them in detail.
 import { h, fill, setText, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -11,16 +11,16 @@ import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, RuleRow, StreamRow } from '../lib/types.js' */
-/** A group of a stream, or a stream without groups. */
+/** A group of a stream, or a stream that has no groups. */
 /**
  * @typedef {{k: B, length: number, group: B|null, lag?: number|null, pending?: number, oldest?: number, consumers?: number, last:
  *   string}} Row
  */
 
 export const title = 'streams.title';
-/** The share of what a stream keeps from which a group that lags is about to lose entries. */
+/** If the lag of a group exceeds this share of the entries that the stream keeps, the group is about to lose entries. */
 const NEAR_LOSS = 0.8;
-/** How long an entry may be pending, ms. */
+/** How long an entry may be pending before it needs attention, ms. */
 const PENDING = 60_000;
 
 /** @param {StreamRow} s @returns {Row[]} */
