@@ -107,7 +107,7 @@ func BenchmarkReclaim(b *testing.B) {
 	b.ReportMetric(float64(slices)/float64(b.N), "slices")
 }
 
-// shiftedClock runs, and can be moved ahead.
+// shiftedClock is a running clock that a benchmark can move ahead.
 type shiftedClock struct {
 	*clock.System
 	shift atomic.Int64

@@ -23,7 +23,7 @@ import (
 //	dst, err := tx.room(&h, key, Hash, e.Size())
 //	e.Apply(dst)
 //
-// Every read of items passes itemTime, so that no read returns a dead item.
+// Every read of items uses itemTime, so that no read returns a dead item.
 
 // box is the large form of a container. The shard's lock guards it.
 type box interface {
@@ -68,8 +68,7 @@ func (tx *Tx) container(key []byte, k Kind) (hit, error) {
 	return h, nil
 }
 
-// open is container for commands that read: it counts hits and misses, and notes the
-// access.
+// open is container for commands that read: it counts a hit or a miss, and records the access.
 func (tx *Tx) open(key []byte, k Kind) (hit, error) {
 	h := tx.read(key)
 	if h.r != nil && h.r.Kind() != k {
@@ -96,11 +95,10 @@ func maxImage(flags uint8, klen int) int {
 	return arena.MaxRecord - 1 - keyOffset(flags) - min(klen, maxKey)
 }
 
-// room makes the record of key hold an image of n bytes and returns the memory to write it to. If h
-// is a missing key, room creates the key, and its value is undefined. The caller can read the old
-// image until the next call of room. If the image has not moved, it lies at the start of the
-// returned memory, as packed's Apply requires. room keeps the deadline and the access clock.
-// Errors: ErrFull, and nothing has changed.
+// room makes the record of key hold an image of n bytes and returns the memory to write it to. If h is a
+// missing key, room creates the key with an undefined value. The caller can read the old image until the next
+// call of room. If the image has not moved, it lies at the start of the returned memory, as packed's Apply
+// requires. room keeps the deadline and the access clock. Errors: ErrFull, and nothing has changed.
 //
 // It may move the record. After that, only Apply may use an earlier result of h.image.
 func (tx *Tx) room(h *hit, key []byte, k Kind, n int) ([]byte, error) {
@@ -199,9 +197,8 @@ func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
 	return nil
 }
 
-// succeed puts a record in the place of its predecessor, which had the same key and
-// header. It keeps the predecessor until the next call of room: a plan that is about to
-// be applied reads from it.
+// succeed replaces a record by one with the same key and header. It keeps the old record until the next call
+// of room, because a plan that is about to be applied reads from it.
 func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
 	old := h.ref()
 	h.sp.relinked(old, ref, r)
@@ -222,7 +219,7 @@ func (tx *Tx) release() {
 	}
 }
 
-// shrunk notes that the image of a small container has become shorter, in place; img is the new
+// shrunk must be called when the image of a small container has become shorter, in place; img is the new
 // image. If it is much shorter, the record moves.
 func (tx *Tx) shrunk(h *hit, img []byte) {
 	r := h.r

@@ -39,7 +39,7 @@ func (tx *Tx) returnIndex(x *memberIndex) {
 	if x == nil || len(x.slots) > keptSlots {
 		return
 	}
-	clear(x.items) // it keeps no memory of others alive
+	clear(x.items) // do not keep other memory reachable
 	clear(x.slots)
 	x.items = x.items[:0]
 	tx.index = x
@@ -80,7 +80,7 @@ func (x *memberIndex) find(s packed.Str) int {
 // has reports whether the index has a member. Expected O(1).
 func (x *memberIndex) has(member []byte) bool { return x.find(packed.StrOf(member)) >= 0 }
 
-// search is find, and returns the slot at which the search ended.
+// search finds a member as find does, and also returns the slot at which the search ended.
 func (x *memberIndex) search(s *packed.Str) (at int, slot uint64) {
 	mask := uint64(len(x.slots) - 1)
 	for i := x.hash(s) & mask; ; i = (i + 1) & mask {
@@ -91,8 +91,8 @@ func (x *memberIndex) search(s *packed.Str) (at int, slot uint64) {
 	}
 }
 
-// hash mixes all bytes of a short member and its length by one multiplication, which takes less time than the call of a hash
-// function. Its seeds are secret, so that clients cannot choose members whose hashes are equal.
+// hash mixes all bytes of a short member and its length with one multiplication, which takes less time than
+// the call of a hash function. Its seeds are secret, so that clients cannot choose members with equal hashes.
 func (x *memberIndex) hash(s *packed.Str) uint64 {
 	b, n := s.B, len(s.B)
 	var lo, hi uint64

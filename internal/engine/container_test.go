@@ -38,8 +38,7 @@ func (m *containerModel) advance(t *rapid.T) {
 	m.clock.Advance(time.Duration(rapid.Int64Range(1, 30).Draw(t, "ms")) * time.Millisecond)
 }
 
-// replayInto runs the effects in another engine, and look in a transaction on
-// what they made.
+// replayInto runs the effects in another engine, and then look in a transaction on it.
 func (m *containerModel) replayInto(t *rapid.T, run func(tx *Tx, args [][]byte) error, look func(tx *Tx)) {
 	db := Open(Options{Databases: 1, Shards: 4, Clock: clock.NewManual(epoch)})
 	defer db.Close()

@@ -34,8 +34,7 @@ type Options struct {
 	Reclaimers int
 }
 
-// DB is an engine. Its methods are safe for concurrent use. Close returns its memory to
-// the system.
+// DB is an engine. Its methods are safe for concurrent use. Close returns its memory to the system.
 type DB struct {
 	clock  clock.Clock
 	steady clock.Clock
@@ -52,13 +51,13 @@ type DB struct {
 	txs        sync.Pool
 	log        *oplog.Log    // the stream of effects, for files and replicas
 	drain      *oplog.Reader // reads the log for Drain; nil unless RecordEffects
-	drainDB    int           // the database that is selected at the end of what Drain has read
+	drainDB    int           // the database that is selected at the end of the part that Drain has read
 	drainSeq   uint64
 	fence      atomic.Int64             // the newest fencing token
 	book       atomic.Pointer[ruleBook] // the expiry rules; nil: there are no rules
 	logging    atomic.Bool              // effects are encoded; it changes with all shards locked
-	logUsers   int                      // the number of users of the log; the locks of all shards guard it, and
-	logMuted   bool                     // this: the log is off for all users
+	logUsers   int                      // the number of users of the log; guarded, like
+	logMuted   bool                     // logMuted (the log is off for all users), by the locks of all shards
 	used       atomic.Int64             // used bytes: each shard's as of its last publish, and the bytes of Charge
 	charged    atomic.Int64             // the part of used that Charge added
 	apart      atomic.Int64             // the part of charged that ChargeApart added: the limit does not count it
@@ -135,7 +134,7 @@ func Open(o Options) *DB {
 	}
 	n = 1 << bits.Len(uint(min(max(n, 1), maxShards)-1))
 	now := db.clock.Micros()
-	all := make([]paddedShard, n) // large, so that it begins a page
+	all := make([]paddedShard, n) // a large allocation begins at a page
 	for i := range all {
 		sh := &all[i].shard
 		sh.db, sh.id, sh.last, sh.spaces = db, i, now, make([]*space, db.ndb)
@@ -171,9 +170,10 @@ func (db *DB) Shards() int { return len(db.shards) }
 // Clock returns the engine's clock.
 func (db *DB) Clock() clock.Clock { return db.clock }
 
-// Steady returns the clock by which intervals are measured: of timeouts, pauses, links and idle clients. The engine's clock follows the
-// wall clock, jumps ahead when data is loaded, and that of a member of a group is set; this one does none of that, if the engine's
-// clock has a method Steady that returns it. Otherwise it is the engine's.
+// Steady returns the clock for intervals: timeouts, pauses, links and idle clients. The engine's clock
+// follows the wall clock, jumps ahead when data is loaded, and is set on a member of a group. The steady
+// clock does none of that, if the engine's clock has a method Steady that returns one. Otherwise Steady
+// returns the engine's clock.
 func (db *DB) Steady() clock.Clock { return db.steady }
 
 // UsedMemory returns the bytes in use by records, values and tables, plus the bytes of Charge. It
@@ -195,23 +195,23 @@ func (db *DB) Charge(n int64) {
 	db.used.Add(n)
 }
 
-// ChargeApart is Charge for memory that no write takes: what clients keep in their connections, and
-// users and cached scripts. LimitMemory does not count it, since neither an eviction nor a refused
-// write could make it less. ApartFull bounds it.
+// ChargeApart charges memory that no write uses: the buffers of clients' connections, users, and cached
+// scripts. LimitMemory does not count it, because neither an eviction nor a refused write could reduce it.
+// ApartFull bounds it.
 func (db *DB) ChargeApart(n int64) {
 	db.apart.Add(n)
 	db.Charge(n)
 }
 
-// Apart returns the sum of what ChargeApart has added.
+// Apart returns the number of bytes that ChargeApart has added.
 func (db *DB) Apart() int64 { return db.apart.Load() }
 
 // leastApart is the number of bytes up to which ApartFull is false under any limit. A server keeps
 // 16 MiB of scripts by itself.
 const leastApart = 32 << 20
 
-// ApartFull reports whether the memory of ChargeApart is above its own limit, which is as large as
-// that of the data. The caller then refuses what would add to it.
+// ApartFull reports whether the memory of ChargeApart is above its own limit, which is as large as that of
+// the data. The caller then refuses requests that would add to it.
 func (db *DB) ApartFull() bool { return !db.apartFits(0) }
 
 // ApartGrows reports whether the memory of ChargeApart may grow by n bytes under its own limit. It may
@@ -223,7 +223,7 @@ func (db *DB) apartFits(n int64) bool {
 	return limit <= 0 || db.apart.Load()+n <= max(limit, leastApart)
 }
 
-// Charged returns the sum of what Charge and ChargeApart have added.
+// Charged returns the number of bytes that Charge and ChargeApart have added.
 func (db *DB) Charged() int64 { return db.charged.Load() }
 
 // HeldMemory returns the bytes of the slabs in use, and those of the idle slabs that keep
@@ -258,10 +258,10 @@ func (db *DB) SetActiveExpiry(on bool) {
 	}
 }
 
-// SetStill suspends expiration and eviction, or resumes them. While they are suspended, the engine
-// reclaims and evicts nothing, serves no waiter because of the time alone, and reads hide dead items without
-// removing them. Writes still remove the expired items that they meet. SetStill locks nothing, costs O(shards), and any goroutine may
-// call it.
+// SetStill suspends expiration and eviction, or resumes them. While they are suspended, the engine reclaims
+// and evicts nothing, does not serve a waiter merely because time has passed, and reads hide dead items
+// without removing them. Writes still remove the expired items that they meet. SetStill locks nothing, costs
+// O(shards), and any goroutine may call it.
 func (db *DB) SetStill(on bool) {
 	if db.still.Swap(on) == on || on {
 		return

@@ -39,7 +39,7 @@ func (db *DB) Check() error {
 		return err
 	}
 	if n := db.chunks.Live(); boxes == 0 && n != 0 {
-		return fmt.Errorf("%d bytes of chunks are lent, and there is no large container", n)
+		return fmt.Errorf("%d bytes of chunks are lent, but there is no large container", n)
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (db *DB) Check() error {
 // check verifies a space and returns the number of its large containers.
 func (sp *space) check(db int) (boxes int, err error) {
 	if sp.db != db {
-		return 0, fmt.Errorf("the space is said to be of database %d", sp.db)
+		return 0, fmt.Errorf("the space has the database number %d", sp.db)
 	}
 	if err := sp.tab.Check(); err != nil {
 		return 0, err
@@ -165,7 +165,7 @@ func (c *spaceCheck) handle(h uint32, k Kind) error {
 	case h == 0 || int(h) >= len(c.used):
 		return fmt.Errorf("there is no handle %d", h)
 	case c.used[h]:
-		return fmt.Errorf("handle %d is another record's", h)
+		return fmt.Errorf("handle %d belongs to another record", h)
 	}
 	c.used[h] = true
 	x := &c.sp.exts[h]
@@ -173,7 +173,7 @@ func (c *spaceCheck) handle(h uint32, k Kind) error {
 		k = None
 	}
 	if x.kind != k {
-		return fmt.Errorf("handle %d is counted as %v, its record is of %v", h, x.kind, k)
+		return fmt.Errorf("handle %d is counted as %v; its record is of kind %v", h, x.kind, k)
 	}
 	c.kept[k] += x.size
 	return nil
@@ -186,7 +186,7 @@ func (c *spaceCheck) finish() error {
 		return err
 	}
 	if c.kept != sp.kept {
-		return fmt.Errorf("%v bytes are counted by kind, there are %v", sp.kept, c.kept)
+		return fmt.Errorf("the bytes counted by kind are %v, want %v", sp.kept, c.kept)
 	}
 	if !maps.Equal(c.sinks, sp.sinks) {
 		return fmt.Errorf("the queues deliver to %v, want %v", sp.sinks, c.sinks)
@@ -212,10 +212,10 @@ func (c *spaceCheck) finish() error {
 			return err
 		}
 		if sp.next.Len() != c.nexts {
-			return fmt.Errorf("the second wheel has %d entries, %d records are in it", sp.next.Len(), c.nexts)
+			return fmt.Errorf("the second wheel has %d entries, want %d", sp.next.Len(), c.nexts)
 		}
 	} else if c.nexts > 0 {
-		return fmt.Errorf("%d records are in a second wheel that is not there", c.nexts)
+		return fmt.Errorf("%d records are in a second wheel, which does not exist", c.nexts)
 	}
 	for f := sp.freeExt; f != 0; f = sp.exts[f].next {
 		if c.used[f] {
@@ -264,7 +264,7 @@ func (sh *shard) checkLines() error {
 		case last == nil:
 			return errors.New("an empty line was kept")
 		case l.signalled:
-			return fmt.Errorf("the line of %.100q was signalled and not served", k.key)
+			return fmt.Errorf("the line of %.100q was signalled, but not served", k.key)
 		case l.slot != 0 && sh.lines.wakes.slots[l.slot].l != l:
 			return fmt.Errorf("the line of %.100q has the wake-up of another line", k.key)
 		}

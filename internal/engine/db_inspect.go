@@ -2,9 +2,8 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/wheel"
 
-// The methods of this file are DB's methods of the same names, for a transaction. If the
-// transaction holds all shards, they take no lock. If it holds none, they lock one shard after the
-// other.
+// The methods of this file do the work of DB's methods with the same names, in a transaction. If the
+// transaction holds all shards, they take no lock. If it holds none, they lock one shard after the other.
 
 // eachShard calls f for every shard, with the shard locked.
 func (tx *Tx) eachShard(f func(sh *shard)) {
@@ -25,7 +24,7 @@ func (tx *Tx) Stats() (c Counters) {
 	return c
 }
 
-// StatsTo is Stats into memory of the caller.
+// StatsTo does the work of Stats, into memory of the caller.
 func (tx *Tx) StatsTo(c *Counters) {
 	*c = Counters{}
 	tx.eachShard(func(sh *shard) { sh.addTo(c) })
@@ -93,9 +92,9 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	return sp.ttls - int64(sp.due.Len())*now
 }
 
-// Backlog returns how many keys, and containers of items, have expired and wait to be removed, and
-// how many have a deadline. Unlike Keyspaces, it does not search for keys that fell due since the
-// last slice of reclaiming. It costs O(shards), even when many keys expire at once.
+// Backlog returns the number of keys, and containers of items, that have expired and wait to be removed, and
+// the number that have a deadline. Unlike Keyspaces, it does not search for keys that fell due since the last
+// slice of reclaiming. It costs O(shards), even when many keys expire at once.
 func (tx *Tx) Backlog() (due, all int64) {
 	tx.eachShard(func(sh *shard) {
 		for _, sp := range sh.spaces {

@@ -37,7 +37,7 @@ type QueueSurvey struct {
 	Queues int64
 	Jobs   int64 // in them, whatever their state
 	Leased int64 // of these, jobs with a consumer, and jobs whose expired lease is not yet reclaimed
-	Ready  int64 // of these, due and without a consumer; counted in 1,024 queues of each shard and database
+	Ready  int64 // of these, due and without a consumer; counted in at most 1,024 queues of each shard and database
 }
 
 // surveyQueues is the number of queues of a shard and database whose ready jobs a survey
@@ -62,7 +62,7 @@ func (q *QueueSurvey) sum(o *QueueSurvey) {
 	q.Ready += o.Ready
 }
 
-// RuleSurvey counts what an expiry rule did since it was set.
+// RuleSurvey counts the work of an expiry rule since it was set.
 type RuleSurvey struct {
 	Database         int
 	Name             string
@@ -91,7 +91,7 @@ type Surveyor struct {
 
 // surveyPart holds the last numbers of one shard.
 type surveyPart struct {
-	seen             bool // in the survey that is being taken
+	seen             bool // the current survey has counted the shard
 	counters         Counters
 	spaces           []spacePart // by database
 	keys, containers DeadlineSurvey
@@ -125,9 +125,8 @@ const (
 	surveyPause  = 50 * time.Microsecond
 )
 
-// Survey returns the present numbers. It costs some microseconds for each shard and database in
-// use, and up to 26 ms of pauses while shards are locked. The caller must not hold any shard. Safe
-// for concurrent use.
+// Survey returns the current numbers. It costs some microseconds for each shard and database in use, and up
+// to 26 ms of pauses while shards are locked. The caller must not hold any shard. Safe for concurrent use.
 func (s *Surveyor) Survey() *Survey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +141,8 @@ func (s *Surveyor) Survey() *Survey {
 	return s.sum()
 }
 
-// round looks at the shards that the survey has not seen yet and that are unlocked, and
-// reports whether it has seen all.
+// round counts the shards that the survey has not counted yet and that are unlocked, and reports whether it
+// has counted all.
 func (s *Surveyor) round() (all bool) {
 	all = true
 	for i, sh := range s.db.shards {
@@ -159,7 +158,7 @@ func (s *Surveyor) round() (all bool) {
 	return all
 }
 
-// look notes the present numbers of a shard, which is locked.
+// look records the current numbers of a shard, which is locked.
 func (p *surveyPart) look(sh *shard) {
 	p.seen = true
 	p.counters = Counters{}
@@ -191,8 +190,8 @@ func (p *surveyPart) look(sh *shard) {
 	}
 }
 
-// add adds the entries of a wheel as of now, in ms, and returns how many of them are due.
-// It moves nothing. O(slots in use).
+// add adds the entries of a wheel as of now, in ms, and returns the number of due entries. It moves nothing.
+// O(slots in use).
 func (d *DeadlineSurvey) add(w *wheel.Wheel, now int64) (due int) {
 	now = max(now, w.Time())
 	var bounds [1 + len(Horizons)]int64

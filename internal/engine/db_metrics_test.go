@@ -103,7 +103,7 @@ func TestASurveyDoesNotWaitForShardsThatAreHeld(t *testing.T) {
 	}
 	setFor(t, db, 0, "after", 0)
 	tx := db.BeginAll(0)
-	v := s.Survey() // would never end if it waited
+	v := s.Survey() // it would never end if it waited for the lock
 	tx.Commit()
 	if v.Stale != db.Shards() || v.Databases[0].Keys != 1 {
 		t.Errorf("%d stale shards, %d keys", v.Stale, v.Databases[0].Keys)

@@ -8,38 +8,37 @@ import (
 // Counters are the counts of a shard, or of all shards, since the start or the last
 // ResetStats.
 type Counters struct {
-	// These fields come first because most writes increment one of them: see shard. They count, for locks and semaphores, the grants,
-	// and the refusals of clients that do not wait;
+	// These fields come first because most writes increment one of them: see shard. For locks and semaphores
+	// they count the grants, and the refusals of clients that do not wait;
 	LocksGranted, LocksRefused int64
 	// the requests that limiters allowed and denied (a query, PEEK or a cost of 0, counts as neither);
 	LimiterAllowed, LimiterDenied int64
 	// and the jobs that were added to delay queues, and those that were taken.
 	QueueAdded, QueueDelivered int64
 
-	Hits, Misses  int64 // reads of keys that were, and were not, there
+	Hits, Misses  int64 // reads of keys that existed, and that did not
 	Expired       int64 // keys removed because their deadline had passed
 	ExpiredLazily int64 // of these, keys that a command found and removed
-	Evicted       int64 // keys removed because memory was used up
+	Evicted       int64 // keys removed because memory was full
 	Reclaiming    int64 // us spent on slices of reclaiming and compaction
-	TimeCaps      int64 // slices of reclaiming that ended before the work did
+	TimeCaps      int64 // slices of reclaiming that ended before all work was done
 	ExpiredItems  int64 // items of containers removed because their deadlines had passed
 
 	// Direct counts the direct calls of an embedded engine, which no session has counted.
 	Direct DirectCounts
 
-	// These fields count the jobs of delay queues that were taken again, and acknowledged. Then
-	// they count the leases that expired, and the jobs that left otherwise: moved to the dead
-	// letters, deleted because the queue has no dead letters, and expired before a consumer took
-	// them.
+	// These fields count the jobs of delay queues that were delivered again, and that were acknowledged; then
+	// the leases that expired, and the jobs that left the queue in other ways: moved to the dead letters,
+	// deleted because the queue has no dead letters, or expired before a consumer took them.
 	QueueRedelivered, QueueAcked                       int64
 	QueueLapsed, QueueDead, QueueDropped, QueueExpired int64
-	// These fields count the occurrences of schedules: those that became jobs, and those that did not,
-	// because the job before was in the queue, no engine ran at the time, or they were too late.
+	// These fields count the occurrences of schedules: those that became jobs, and those that did not, because
+	// the previous job was still in the queue, because no engine ran at the time, or because they were too late.
 	ScheduleRuns, ScheduleSkipped, ScheduleLate int64
 	// QueueLate is the time between a job's due instant and its delivery, in us.
 	QueueLate Histogram
 
-	// These fields count permits as the fields above count locks, and the holders of both whose leases expired.
+	// These fields count permits as the first fields count locks; then the expired leases of both.
 	PermitsGranted, PermitsRefused int64
 	LeasesExpired                  int64
 	// Waits is the time that clients waited until they got a lock or permits, in us.
@@ -138,7 +137,7 @@ type KeyspaceStats struct {
 	Keys    int
 	Expires int           // keys with a deadline
 	AvgTTL  time.Duration // their mean remaining time to live
-	Due     int           // those of them that have expired and are not yet removed
+	Due     int           // of these, keys that have expired and are not yet removed
 	Inner   int           // keys whose fields, members or elements have deadlines
 }
 
@@ -157,8 +156,8 @@ func (db *DB) Keyspace(dbi int) KeyspaceStats {
 	return s
 }
 
-// finish computes the numbers that follow from those of all shards and from the sum of
-// the keys' remaining times in ms.
+// finish computes the numbers that follow from the sums over all shards and from the sum of the keys'
+// remaining times in ms.
 func (s *KeyspaceStats) finish(sum int64) {
 	if s.Expires > 0 && sum > 0 {
 		s.AvgTTL = time.Duration(sum/int64(s.Expires)) * time.Millisecond
@@ -256,5 +255,5 @@ func (tx *Tx) Changes() int { return tx.dirty }
 // countDirty adds changes. The shard is locked.
 func (sh *shard) countDirty(n int) { sh.dirty.Store(sh.dirty.Load() + int64(n)) }
 
-// ActiveExpiry returns what SetActiveExpiry has set.
+// ActiveExpiry reports whether active expiry is on; see SetActiveExpiry.
 func (db *DB) ActiveExpiry() bool { return !db.noActive.Load() }

@@ -7,15 +7,16 @@ import (
 	"unsafe"
 )
 
-// This file serves the direct calls of an embedded engine (internal/direct/calls): work on one key for a caller that needs
-// no session. A read is a Held and no transaction; a write is a transaction that TryDirect begins. Neither of them sleeps for a
-// shard.
+// This file serves the direct calls of an embedded engine (internal/direct/calls): work on one key for a
+// caller that needs no session. A read uses a Held and no transaction; a write uses a transaction that
+// TryDirect begins. Neither sleeps while it waits for a shard.
 
 // DirectCalls is the number of kinds of direct calls that a shard counts.
 const DirectCalls = 16
 
-// A shard counts the direct calls of each kind under its lock: up to 63 of them in callCounts, which lies in the cache line that
-// each call writes anyway, and the others in its Counters. The caller measures the first call and every callsTimed-th.
+// A shard counts the direct calls of each kind under its lock: up to 63 of them in callCounts, which is in
+// the cache line that each call writes anyway, and the others in its Counters. The caller measures the first
+// call and every callsTimed-th.
 const (
 	callsTimed = 64
 	wasTimed   = 0x80 // the bit of a count whose first call was measured
@@ -26,7 +27,7 @@ type callCounts [DirectCalls]uint8
 // DirectCounts are numbers of direct calls by kind.
 type DirectCounts [DirectCalls]int64
 
-// due reports whether the caller is to measure the next call of a kind.
+// due reports whether the caller must measure the next call of a kind.
 func (sh *shard) due(kind int) bool {
 	n := sh.calls[kind]
 	return n == 0 || n == wasTimed|callsTimed-1
@@ -56,16 +57,16 @@ func (sh *shard) addTo(c *Counters) {
 	}
 }
 
-// A direct call tries to lock a shard some times in a row, about as long as another such call holds it, and then once in each of some
-// turns of the scheduler, which cost more.
+// A direct call first tries to lock a shard several times in a row, for about the time for which another such
+// call holds it. Then it tries once in each of several turns of the scheduler, which cost more.
 const (
 	directTries = 100
 	directSpins = 50
 )
 
-// tryDirect locks the shard unless another goroutine holds it for long. It returns an instant of the call that is not before the latest
-// one of the shard. It reads the clock before it locks the shard, and again if it had to wait for turns: the time in which no other call
-// can have the shard is shorter then.
+// tryDirect locks the shard unless another goroutine holds it for long. It returns the instant of the call,
+// which is not before the last instant of the shard. It reads the clock before it locks the shard, and again
+// if it had to wait for turns: this shortens the time for which no other call can lock the shard.
 func (sh *shard) tryDirect() (now int64, ok bool) {
 	now = sh.db.clock.Micros()
 	for range directTries {
@@ -120,17 +121,18 @@ func (h *Held) Release() {
 // Found is the result of Held.String.
 type Found uint8
 
-// These are the cases. In the case Unclear only a transaction can tell, because it has more to do than to read.
+// The results of a lookup. Unclear means that the call needs a transaction, because it has to do more than
+// read.
 const (
 	Unclear Found = iota
 	Missing
 	Present
-	NoField // the key is present, and the field is not
+	NoField // the key exists, but the field does not
 )
 
-// String returns the value of a string. The value lies in the engine's memory, and is valid until Release. Unclear: the key has
-// expired, slides, holds another type or a long string, or a miss is an event. The caller calls Hit, or Miss for a key that is
-// missing, to count the access. Expected O(1).
+// String returns the value of a string. The value is in the engine's memory, and is valid until Release. The
+// result is Unclear if the key has expired, slides, holds another type or a long string, or if a miss is an
+// event. The caller must call Hit, or Miss for a missing key, to count the access. Expected O(1).
 func (h *Held) String(dbi int, key []byte) (val []byte, found Found) {
 	sp := h.sh.spaces[dbi]
 	if sp == nil {
@@ -147,8 +149,9 @@ func (h *Held) String(dbi int, key []byte) (val []byte, found Found) {
 	return r.inlineValue(), Present
 }
 
-// Field does for a field of a hash what String does for a string. itemHash is the field's DB.HashItem. It is Unclear if the key has
-// expired, slides, holds another type, or has due fields and no other, or if an expiry rule may want a due field.
+// Field looks up a field of a hash as String looks up a string. itemHash is the field's DB.HashItem. The
+// result is Unclear if the key has expired, slides, holds another type, or has only due fields, or if an
+// expiry rule may apply to a due field.
 func (h *Held) Field(dbi int, key, field []byte, itemHash uint64) (val []byte, found Found) {
 	sp := h.sh.spaces[dbi]
 	if sp == nil {
@@ -188,7 +191,8 @@ func (h *Held) Field(dbi int, key, field []byte, itemHash uint64) (val []byte, f
 	return v.small.Value(at).Append(h.num[:0]), Present
 }
 
-// HashItem returns the hash of a field, for Field and for Tx.Hashed: so a call computes it before it locks the shard.
+// HashItem returns the hash of a field, for Field and Tx.Hashed: a caller computes it before it locks the
+// shard.
 func (db *DB) HashItem(item []byte) uint64 { return maphash.Bytes(db.seed, item) }
 
 func (h *Held) missing() Found {
@@ -198,7 +202,7 @@ func (h *Held) missing() Found {
 	return Missing
 }
 
-// touch does the work of Tx.touch for a read, and reports whether it could.
+// touch records a read as Tx.touch does, and reports whether it could.
 func (h *Held) touch(r *rec) bool {
 	if h.sh.db.lfu.Load() {
 		return false // it needs a random number
@@ -213,13 +217,13 @@ func (h *Held) touch(r *rec) bool {
 func (h *Held) Hit()  { h.sh.hits++ }
 func (h *Held) Miss() { h.sh.misses++ }
 
-// Due reports whether the caller is to measure the call, of a kind below DirectCalls. Count counts the call; the measured one
-// stands for that number.
+// Due reports whether the caller must measure this call. The kind is below DirectCalls. Count counts the
+// call; a measured call stands for that number of calls.
 func (h *Held) Due(kind int) bool             { return h.sh.due(kind) }
 func (h *Held) Count(kind int) (weight int64) { return h.sh.count(kind) }
 
-// TryDirect begins a transaction on one key, as TryLockKey does, for UnlockDirect to end. It returns false if another goroutine holds
-// the shard for long, or if begin would have to wait.
+// TryDirect begins a transaction on one key, as TryLockKey does; UnlockDirect ends it. It returns false if
+// another goroutine holds the shard for long, or if the beginning would have to wait.
 func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 	db := tx.db
 	sh := db.shards[tx.hashKey(key)]
@@ -237,13 +241,13 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 	return db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
 }
 
-// Hashed tells the transaction the HashItem of an item that it is going to write, until Hashed is called again. The item's bytes must not
-// change meanwhile.
+// Hashed gives the transaction the HashItem of the item that it will write next, until Hashed is called
+// again. The item's bytes must not change meanwhile.
 func (tx *Tx) Hashed(item []byte, hash uint64) {
 	tx.item, tx.itemLen, tx.itemHash = unsafe.SliceData(item), len(item), hash
 }
 
-// hashItem returns the hash of an item, without a computation if Hashed has told it.
+// hashItem returns the hash of an item; it computes nothing if Hashed has set it.
 func (tx *Tx) hashItem(item []byte) uint64 {
 	if tx.item != nil && len(item) == tx.itemLen && unsafe.SliceData(item) == tx.item {
 		return tx.itemHash
@@ -251,7 +255,7 @@ func (tx *Tx) hashItem(item []byte) uint64 {
 	return tx.db.HashItem(item)
 }
 
-// UnlockDirect does what Unlock does.
+// UnlockDirect ends a transaction of TryDirect, as Unlock does.
 func (tx *Tx) UnlockDirect() {
 	if !tx.plain() {
 		tx.Unlock()
@@ -267,8 +271,8 @@ func (tx *Tx) UnlockDirect() {
 	sh.lock.Unlock()
 }
 
-// plain reports whether nothing is left to do in a transaction but to count: it holds the shard of its key alone, has no effects to
-// log and no client to serve. Its mark and its note that it wrote are for sessions.
+// plain reports whether a transaction has nothing left to do but count: it holds only the shard of its key,
+// and has no effects to log and no client to serve. Its mark and the flag Wrote matter only to sessions.
 func (tx *Tx) plain() bool {
 	fx := &tx.fx
 	return tx.held == 1<<tx.hshard && fx.n == 0 && fx.verbatim == nil && len(fx.messages) == 0 &&
@@ -276,16 +280,16 @@ func (tx *Tx) plain() bool {
 		len(tx.fired)+len(tx.ready)+len(tx.stale)+len(tx.pending)+len(tx.late) == 0
 }
 
-// Follower is a Caller that is told of transactions with follow-up work: n is 1 before they unlock their shards, and -1 after the work,
-// which needs other shards.
+// Follower is a Caller that learns of transactions with follow-up work in other shards: n is 1 before such a
+// transaction unlocks its shards, and -1 after that work.
 type Follower interface{ Following(n int64) }
 
-// Due and Count do for a transaction that TryDirect began what those of Held do.
+// Due and Count work as those of Held do, for a transaction that TryDirect began.
 func (tx *Tx) Due(kind int) bool             { return tx.db.shards[tx.hshard].due(kind) }
 func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].count(kind) }
 
-// DirectBarrier waits until the direct calls have ended that hold a shard now. It returns early if stop does: where another
-// goroutine holds all shards for long, no direct call holds one.
+// DirectBarrier waits until the direct calls that hold a shard now have ended. It returns early if stop
+// returns true: if another goroutine holds all shards for long, no direct call holds one.
 func (db *DB) DirectBarrier(stop func() bool) {
 	for _, sh := range db.shards {
 		for {

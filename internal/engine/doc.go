@@ -18,10 +18,9 @@
 //
 // Lock order: shards by number, then the locks that a Hooks implementation takes.
 //
-// Start reading at DB.Begin in db.go, then Tx.Set in t_string.go and ttl.go. A
-// container's type has its files: container.go is common to all, t_hash.go
-// changes a hash, t_hash_view.go reads one, ttl_items.go has what the deadlines of
-// items share. Files are grouped by prefix:
+// Start reading at DB.Begin in db.go, then Tx.Set in t_string.go and ttl.go. Each container type has files of
+// its own: t_hash.go changes a hash and t_hash_view.go reads one. container.go is common to all, and
+// ttl_items.go handles the deadlines of items. Files are grouped by prefix:
 //
 //	t_*.go        the types of values
 //	container.go  what hashes, lists, sets, sorted sets and streams share

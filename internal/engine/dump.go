@@ -33,14 +33,13 @@ type dumper struct {
 	enc      rdb.Encoder
 	dec      rdb.Decoder
 	restorer restorer
-	hit      hit // the value that Dump encodes: a local one would move to the heap
+	hit      hit // the value that Dump encodes: a local variable would move to the heap
 }
 
 var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
 
-// Dump appends a key's value, as RESTORE takes it, to dst; ok is false if there is no such key.
-// redis-server 7.0 reads the payload, unless items have deadlines. Dump counts as an access.
-// O(value).
+// Dump appends a key's value, in the form that RESTORE accepts, to dst; ok is false if there is no such key.
+// redis-server 7.0 can read the payload, unless items have deadlines. Dump counts as an access. O(value).
 func (tx *Tx) Dump(dst, key []byte) (payload []byte, ok bool) {
 	h := tx.read(key)
 	if h.r == nil {
@@ -82,7 +81,8 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 	}
 }
 
-// encodeWhole writes a value that the Encoder takes in one piece, without a call for each item; false: it has written nothing.
+// encodeWhole writes a value in one piece if the Encoder can take it so, without a call for each item. It
+// returns false if it has written nothing.
 func (tx *Tx) encodeWhole(e *rdb.Encoder, h *hit) bool {
 	switch kind := h.r.Kind(); {
 	case kind == String:
@@ -157,7 +157,7 @@ type module struct {
 	restore func(tx *Tx, data []byte) ([]byte, box, error)
 }
 
-// moduleOf returns the module of a kind, and the zero module if the kind has none.
+// moduleOf returns the module of a kind, or the zero module if the kind has none.
 func moduleOf(k Kind) module {
 	switch k {
 	case Limiter:
@@ -224,8 +224,8 @@ type RestoreOptions struct {
 	Names    Namer // decides about the key that the value names (Tx.Named); may be nil
 }
 
-// A Namer is asked before Restore stores a value that names a key, and Restore returns its error. The key is valid during the
-// call.
+// Namer is asked before Restore stores a value that names a key; Restore returns its error. The key is valid
+// during the call.
 type Namer interface{ MayName(key []byte) error }
 
 // Restore stores the value of a DUMP payload under a key. When it fails, it changes nothing. If the
@@ -276,7 +276,7 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	return nil
 }
 
-// named is Tx.Named for the value that the restorer has built.
+// named does the work of Tx.Named for the value that the restorer has built.
 func (r *restorer) named() []byte { return namedBy(r.box) }
 
 // Named returns the key of the dead letters of a delay queue: the key that the value names and that
@@ -386,8 +386,8 @@ func (d *dumper) put() {
 // keepDump is the size of the largest buffer, in bytes, that snapshots, Restore and Load keep for their next value.
 const keepDump = 1 << 20
 
-// explained returns err. If why says that ebb does not know a type or a version, the result names
-// it.
+// explained returns err. If why means that ebb does not know a type or a version, the result names the type
+// or version.
 func explained(err, why error) error {
 	var known interface{ Name() string }
 	if errors.As(why, &known) {

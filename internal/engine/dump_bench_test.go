@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkDump measures DUMP, and RESTORE in place of another value, of containers like those of bench/cmd/sweep.
+// BenchmarkDump measures DUMP, and RESTORE over an existing value, for containers like those of
+// bench/cmd/sweep.
 func BenchmarkDump(b *testing.B) {
 	db := Open(Options{})
 	defer db.Close()

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Few bytes of a payload or a file may stand for very many bytes of memory: a byte of LZF stands
-// for up to 88, one of Zstandard for up to 40,000. A ration counts what values unpack to while
-// they are built outside of the data, and ends the work before they take more memory than the
-// server has.
+// A few bytes of a payload or a file can stand for very many bytes of memory: a byte of LZF stands for up to
+// 88, one of Zstandard for up to 40,000. A ration counts the bytes that values unpack to while they are built
+// outside of the data, and ends the work before they take more memory than the server has.
 //
 //	RESTORE  all that are under way share one ration: the memory limit, or the machine's memory
 //	Load     one ration for the file: the same number, or 255 times the bytes read so far if that
@@ -19,12 +18,12 @@ import (
 // A replay of the log, and a replica that leaves eviction to its master, may use more than the memory
 // limit. For their RESTORE the ration is the machine's memory.
 
-// ErrUnpacks: a value or a file unpacks to more bytes than the ration. The error that wraps it names
-// the numbers.
+// ErrUnpacks: a value or a file unpacks to more bytes than the ration. The error that wraps it contains the
+// numbers.
 var ErrUnpacks = errors.New("compressed data takes more memory than there is")
 
-// honest is the number of bytes that a byte of a file may unpack to, without regard to the memory
-// limit. It is what LZ4 can give; LZF gives less.
+// honest is the number of bytes that a byte of a file may always unpack to, whatever the memory limit: the
+// ratio that LZ4 can reach; LZF reaches less.
 const honest = 255
 
 // ration bounds the memory of all values of a load, or of all RESTOREs.
@@ -40,17 +39,17 @@ func (r *ration) spend(n, limit int64) error {
 		return nil
 	}
 	if read := r.read.Load(); read > 0 {
-		return fmt.Errorf("%w: %d bytes of the file unpack to %d or more, and %d are allowed; a higher maxmemory allows more",
+		return fmt.Errorf("%w: %d bytes of the file unpack to %d or more; at most %d are allowed (a higher maxmemory allows more)",
 			ErrUnpacks, read, spent, max(limit, honest*read))
 	}
-	return fmt.Errorf("%w: the value unpacks to %d bytes or more, and %d are allowed", ErrUnpacks, spent, limit)
+	return fmt.Errorf("%w: the value unpacks to %d bytes or more; at most %d are allowed", ErrUnpacks, spent, limit)
 }
 
-// LimitUnpacked sets how many bytes the values of a payload or a file may unpack to while
+// LimitUnpacked sets the number of bytes that the values of a payload or a file may unpack to while
 // LimitMemory sets no limit: the memory of the machine. 0 means no limit.
 func (db *DB) LimitUnpacked(bytes int64) { db.unpackable.Store(bytes) }
 
-// maxUnpacked returns the bytes of a ration. free says that the memory limit does not count.
+// maxUnpacked returns the bytes of a ration. free means that the memory limit does not apply.
 func (db *DB) maxUnpacked(free bool) int64 {
 	if n := db.limit.Load(); n > 0 && !free {
 		return n
@@ -65,7 +64,7 @@ func (db *DB) maxUnpacked(free bool) int64 {
 type portion struct {
 	from  *ration // nil: the value has no ration
 	limit int64
-	had   int64 // bytes that need no ration: the payload itself is in memory already
+	had   int64 // bytes that need no ration, because the payload itself is already in memory
 	took  int64 // bytes of the ration
 }
 
@@ -78,12 +77,12 @@ func (p *portion) Unpacks(n int) error {
 	return p.from.spend(int64(n), p.limit)
 }
 
-// setHeld notes that the value takes size bytes now.
+// setHeld records that the value now takes size bytes.
 func (p *portion) setHeld(size int) error {
 	return p.Unpacks(int(max(int64(size)-p.had-p.took, 0)))
 }
 
-// settle gives back what the value has taken of its ration.
+// settle returns the value's part of the ration.
 func (p *portion) settle() {
 	if p.from != nil {
 		p.from.spent.Add(-p.took)
@@ -91,10 +90,10 @@ func (p *portion) settle() {
 	}
 }
 
-// weighEvery is the number of items of a large container between two looks at its size.
+// weighEvery is the number of items of a large container between two checks of its size.
 const weighEvery = 1024
 
-// weigh looks at the size of a large container that grows.
+// weigh checks the size of a growing large container.
 func (r *restorer) weigh() error {
 	if r.box == nil || r.items%weighEvery != 0 {
 		return nil

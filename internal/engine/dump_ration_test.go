@@ -34,7 +34,7 @@ func packedFile(t *testing.T, n int, value func(e *rdb.Encoder, i int)) []byte {
 	return rdbtest.Zstandard(t, b.Bytes())
 }
 
-// zeros is a value of n zeros that the Encoder leaves as it is.
+// zeros writes a value of n zeros that the Encoder does not compress.
 func zeros(e *rdb.Encoder, n int) {
 	e.Compress = false
 	e.String(make([]byte, n))
@@ -83,7 +83,7 @@ func TestAFileThatUnpacksToMoreThanMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// many is a list of n elements of one byte.
+// many writes a list of n elements of one byte.
 func many(e *rdb.Encoder, n int) {
 	e.Compress = false
 	e.BeginList()
@@ -93,8 +93,8 @@ func many(e *rdb.Encoder, n int) {
 	e.EndList()
 }
 
-// TestHonestFilesLargerThanTheLimitAreLoaded loads files that no bound may refuse: a replica may hold
-// more than its own limit, because its master evicts.
+// TestHonestFilesLargerThanTheLimitAreLoaded loads files that no bound may refuse: a replica may hold more
+// than its own limit, because its master evicts.
 func TestHonestFilesLargerThanTheLimitAreLoaded(t *testing.T) {
 	r := draw.Rand(t)
 	limit, part := 1<<20, 1
@@ -148,7 +148,7 @@ func TestAPayloadThatUnpacksToMoreThanMemoryIsRefused(t *testing.T) {
 	if err := restore(bomb, false); !errors.Is(err, ErrUnpacks) {
 		t.Errorf("%d bytes that unpack to %d: %v", len(bomb), 1000*64<<10, err)
 	}
-	for range 10 { // each gives back what it took
+	for range 10 { // each returns its part of the ration
 		if err := restore(fits, false); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ func payloads(t testing.TB) []rdbtest.Payload {
 	return rdbtest.Payloads(t, "../rdb/testdata", "*")
 }
 
-// show lists what a key holds, items in an order of their own.
+// show lists the content of a key, items in a fixed order.
 func show(tx *Tx, key string) []string {
 	k, ok := tx.Lookup([]byte(key))
 	if !ok {
@@ -37,7 +37,7 @@ func show(tx *Tx, key string) []string {
 	case String:
 		out = append(out, string(k.Value()))
 	case Stream:
-		p, _ := tx.Dump(nil, []byte(key)) // it has one form only
+		p, _ := tx.Dump(nil, []byte(key)) // the value has only one form
 		out = append(out, string(p))
 	}
 	return append(out, items...)
@@ -92,7 +92,7 @@ func TestFieldsKeepTheirDeadlinesUntilTheyPass(t *testing.T) {
 
 		clock.Advance(time.Duration(first+1-1_700_000_000_000) * time.Millisecond)
 		tx = db.BeginAll(0)
-		mustRestore(t, tx, "late", p.Dump, RestoreOptions{}) // the first is dead already
+		mustRestore(t, tx, "late", p.Dump, RestoreOptions{}) // the first deadline has passed already
 		dump, _ := tx.Dump(nil, []byte("h"))
 		mustRestore(t, tx, "dumped", dump, RestoreOptions{})
 		for _, key := range []string{"late", "dumped"} {
@@ -162,8 +162,8 @@ func TestABadPayloadChangesNothing(t *testing.T) {
 	}
 }
 
-// FuzzRestore has the engine restore anything: what it takes it can dump, and
-// takes again.
+// FuzzRestore restores arbitrary bytes: the engine must be able to dump any value that it accepts, and to
+// restore it again.
 func FuzzRestore(f *testing.F) {
 	for _, p := range payloads(f) {
 		value, version, _ := rdb.Open(p.Dump)
@@ -188,7 +188,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		dump, ok := tx.Dump(nil, []byte("a"))
 		if !ok {
-			return // all its fields have died
+			return // all its fields have expired
 		}
 		if err := tx.Restore([]byte("b"), dump, RestoreOptions{}); err != nil {
 			t.Fatalf("%v: %q", err, dump)

@@ -68,7 +68,7 @@ func TestItemsKeepTheirDeadlinesThroughDumpAndRestore(t *testing.T) {
 				}
 				mustRestore(t, tx, "copy", dump, RestoreOptions{Replace: true})
 				got := show(tx, "copy")
-				if n == 1000 { // a large one that has shrunk stays large, its copy is small
+				if n == 1000 { // a large container that has shrunk stays large; its copy is small
 					got, want = got[2:], want[2:]
 				}
 				if !slices.Equal(got, want) {
@@ -105,7 +105,7 @@ func TestWhatHasDiedIsNotRestored(t *testing.T) {
 		}
 	}
 	tx.Commit()
-	for _, e := range db.Drain() { // the log has what is left
+	for _, e := range db.Drain() { // the log has the rest
 		if strings.HasSuffix(string(e.Args[0]), "RESTORE") && slices.Equal(e.Args[3], dumps[string(e.Args[1][1:])]) {
 			t.Errorf("%q is logged with its dead", e.Args[1])
 		}
@@ -184,8 +184,8 @@ func TestAPayloadWithDeadlinesThatIsWrongChangesNothing(t *testing.T) {
 	}
 }
 
-// FuzzRestoreTimed has the engine restore any bytes as one of the types with
-// deadlines: what it takes is sound, and it can dump it and takes it again.
+// FuzzRestoreTimed restores arbitrary bytes as one of the types with deadlines: a value that the engine
+// accepts must be sound, and the engine must be able to dump it and to restore it again.
 func FuzzRestoreTimed(f *testing.F) {
 	kinds := []Kind{Set, ZSet, List}
 	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
@@ -212,7 +212,7 @@ func FuzzRestoreTimed(f *testing.F) {
 			}
 			dump, ok := tx.Dump(nil, []byte("a"))
 			if !ok {
-				return false // all have died
+				return false // all items have expired
 			}
 			mustRestore(t, tx, "b", dump, RestoreOptions{})
 			if a, b := show(tx, "a"), show(tx, "b"); !slices.Equal(a[2:], b[2:]) {

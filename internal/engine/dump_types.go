@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// itemRoom is an upper bound, in bytes, of what an item takes up in an image beside its strings.
+// itemRoom is an upper bound, in bytes, of an item's size in an image, without its strings.
 const itemRoom = 64
 
 // roomFor returns memory for an image of n items. The size is an estimate.
@@ -20,8 +20,8 @@ func (r *restorer) roomFor(n int) []byte {
 	return make([]byte, 0, 16+32*min(n, 128))
 }
 
-// Listpack implements rdb.ListpackBuilder. It takes most values that Redis and ebb have dumped, and leaves the others, and those
-// that become large containers, to the calls for their items.
+// Listpack implements rdb.ListpackBuilder. It accepts most values that Redis and ebb have dumped. The others,
+// and values that become large containers, are restored item by item.
 func (r *restorer) Listpack(t rdb.Type, b []byte) (done bool, err error) {
 	l := r.tx.db.layout.Load()
 	k, kind, items, longest := Hash, packed.KindHash, l.HashEntries, l.HashValue
@@ -42,8 +42,8 @@ func (r *restorer) Listpack(t rdb.Type, b []byte) (done bool, err error) {
 	return true, nil
 }
 
-// pack makes an image of a listpack in the memory of the restorer's image from at on; ok is false if Listpack leaves the items to
-// the calls for each.
+// pack makes an image of a listpack in the memory of the restorer's image, from at on; ok is false if the
+// items must be restored one by one.
 func (r *restorer) pack(at int, kind packed.Kind, b []byte, longest int) (p packed.Packed, ok bool) {
 	const longestInt = 20
 	if len(b) > keepDump/4 || longest < longestInt {
@@ -57,7 +57,8 @@ func (r *restorer) pack(at int, kind packed.Kind, b []byte, longest int) (p pack
 	return p, ok && p.Count() > 0
 }
 
-// startsWithInt reports whether the first member of a set is an integer. The image of such a set begins with all of its integers.
+// startsWithInt reports whether the first member of a set is an integer. The image of such a set begins with
+// all its integers.
 func startsWithInt(p packed.Packed) bool {
 	it := p.Iter(0)
 	return it.Next() && it.Key().IsInt()
@@ -130,7 +131,8 @@ func (r *restorer) BeginList(int) error {
 	return nil
 }
 
-// listNode takes a node of a list as a whole: as the image of a list without elements, or as a block of a large list.
+// listNode restores a node of a list in one piece: as the image of a list without elements, or as a block of
+// a large list.
 func (r *restorer) listNode(b []byte) (done bool, err error) {
 	at := 0
 	if r.box == nil && r.items > 0 {
@@ -155,10 +157,10 @@ func (r *restorer) listNode(b []byte) (done bool, err error) {
 	return done, err
 }
 
-// boxed makes the image the first block of a large list, if a node with a listpack of this size has certainly too many elements
-// for the image.
+// boxed makes the image the first block of a large list if a node with a listpack of this size certainly has
+// too many elements for the image.
 func (r *restorer) boxed(size int) bool {
-	const beside = 16 // no element takes more in a listpack beside its text
+	const beside = 16 // an upper bound of an element's size in a listpack, without its text
 	most, count := listLimit(r.tx.db.layout.Load().ListSize)
 	if r.items < min(count, packed.MaxItems) && r.bytes+size <= most+beside {
 		return false

@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// itemwise is a Builder that takes only single items.
+// itemwise is a Builder that accepts only single items.
 type itemwise struct{ rdb.Builder }
 
-// counting counts the listpacks that a restorer takes as a whole.
+// counting counts the listpacks that a restorer accepts in one piece.
 type counting struct {
 	*restorer
 	taken map[Kind]int
@@ -32,8 +32,8 @@ func (c counting) Listpack(t rdb.Type, b []byte) (bool, error) {
 	return done, err
 }
 
-// A listpack that Restore takes as a whole gives the value that its items give one by one, whatever the layout, and a listpack that was
-// changed gives the same error.
+// A listpack that Restore accepts in one piece gives the same value as its items one by one, whatever the
+// layout, and a damaged listpack gives the same error.
 func TestAListpackAsAWholeIsTheSameAsItsItems(t *testing.T) {
 	db := Open(Options{Shards: 1})
 	defer db.Close()
@@ -104,7 +104,7 @@ func drawnLayout(t *rapid.T) Layout {
 	return l
 }
 
-// drawnValue is a value of a payload with listpacks that have unusual elements, or are damaged, now and then.
+// drawnValue draws a value with listpacks, some of which have unusual elements or are damaged.
 func drawnValue(t *rapid.T) []byte {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	odd := rapid.SampledFrom([]int{0, 0, 0, 100, 10}).Draw(t, "odd elements in 1000")
@@ -133,7 +133,7 @@ func packOf(r *rand.Rand, t rdb.Type, n, odd int) []byte {
 			b = packed.AppendElement(b, s)
 		case isInt && r.IntN(2) == 0:
 			b = append(binary.LittleEndian.AppendUint64(append(b, 0xf4), uint64(v)), 9)
-		default: // a string of 12 bits, whatever its length
+		default: // a string with a 12-bit length, whatever its length
 			b = append(append(b, 0xe0, byte(len(s))), s...)
 			b = packed.AppendBack(b, 2+len(s))
 		}
@@ -158,7 +158,7 @@ func packOf(r *rand.Rand, t rdb.Type, n, odd int) []byte {
 	return b
 }
 
-// oneOf is the string of item i. It may be any string if odd is not 0.
+// oneOf returns the string of item i. It may be any string if odd is not 0.
 func oneOf(r *rand.Rand, i, odd int) []byte {
 	switch {
 	case r.IntN(1000) < odd:
@@ -169,7 +169,7 @@ func oneOf(r *rand.Rand, i, odd int) []byte {
 	return fmt.Appendf(nil, "element:%08d", i)
 }
 
-// damaged returns a listpack, changed in one time of three.
+// damaged returns a listpack, one time in three with a changed byte.
 func damaged(t *rapid.T, r *rand.Rand, pack []byte) []byte {
 	switch rapid.IntRange(0, 11).Draw(t, "damage") {
 	case 0:

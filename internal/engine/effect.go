@@ -94,7 +94,7 @@ func appendCount(b []byte, kind byte, n int) []byte {
 // one.
 const keepEffects = 64 << 10
 
-// clear forgets the effects.
+// clear removes the effects.
 func (fx *effects) clear() {
 	b := fx.b[:0]
 	if cap(b) > keepEffects {
@@ -126,9 +126,9 @@ func (db *DB) Barrier() {
 	}
 }
 
-// Verbatim makes a replay's transaction leave the bytes raw in the stream instead of its
-// own effects. They are a part of the master's stream, in which db is selected
-// afterwards. Commit copies them. Files leave out the ranges that idle names.
+// Verbatim makes a replay's transaction append raw to the stream in place of its own effects. raw is a part
+// of the master's stream, after which database db is selected. Commit copies it. Files leave out the ranges
+// in idle.
 func (tx *Tx) Verbatim(raw []byte, db int, idle ...oplog.Range) {
 	tx.fx.verbatim, tx.fx.verbatimDB, tx.fx.idle = raw, db, idle
 }
@@ -137,7 +137,7 @@ func (tx *Tx) Verbatim(raw []byte, db int, idle ...oplog.Range) {
 // the command.
 func (tx *Tx) Message(command []byte) { tx.fx.messages = append(tx.fx.messages, command...) }
 
-// tellReplicas appends the messages to the stream. The shards are locked, and the stream has the
+// tellReplicas appends the messages to the stream. The shards are locked, and the stream already has the
 // effects.
 func (tx *Tx) tellReplicas() {
 	tx.db.log.AppendMessage(tx.fx.messages)
@@ -149,8 +149,8 @@ func (tx *Tx) tellReplicas() {
 // AppendVerbatim appends a part of the master's stream that belongs to no transaction.
 func (db *DB) AppendVerbatim(raw []byte, dbi int) { db.log.AppendVerbatim(raw, dbi) }
 
-// ResetLog starts the stream again at an offset: it resets the offsets that the shards
-// have of the stream before. The transaction holds all shards.
+// ResetLog starts the stream again at an offset: it resets the offsets that the shards have recorded for the
+// previous stream. The transaction holds all shards.
 func (tx *Tx) ResetLog(offset int64) {
 	tx.db.log.Reset(offset)
 	for _, sh := range tx.db.shards {
@@ -159,26 +159,26 @@ func (tx *Tx) ResetLog(offset int64) {
 	tx.mark = 0
 }
 
-// TakeMark returns the offset in the stream after all effects that the transactions of tx since the
-// last TakeMark have written or could have read.
+// TakeMark returns the offset in the stream after all effects that the transactions of tx since the last
+// TakeMark wrote or could have read.
 func (tx *Tx) TakeMark() int64 {
 	m := tx.mark
 	tx.mark = 0
 	return m
 }
 
-// Did says what transactions did.
+// Did describes the work of transactions.
 type Did uint8
 
 const (
-	// Wrote says that a transaction that was allowed to write has added to the stream. The removal of expired items by one that
-	// only reads does not count.
+	// Wrote means that a transaction that was allowed to write has added to the stream. The removal of expired
+	// items by a transaction that only reads does not count.
 	Wrote Did = 1 << iota
-	// Looked says that a transaction has added nothing to the stream.
+	// Looked means that a transaction has added nothing to the stream.
 	Looked
 )
 
-// TakeDid returns what the transactions of tx since the last TakeDid have done.
+// TakeDid returns the work of the transactions of tx since the last TakeDid.
 func (tx *Tx) TakeDid() Did {
 	d := tx.did
 	tx.did = 0
@@ -213,9 +213,8 @@ func (db *DB) Drain() []Effect {
 	return db.cutEffects(all)
 }
 
-// Drain is DB.Drain for a transaction that holds all shards: what the transaction reads is
-// what these effects, and those before them, give. The effects of the transaction itself
-// are not among them.
+// Drain does the work of DB.Drain in a transaction that holds all shards: these effects and the earlier ones
+// produce the data that the transaction reads. The transaction's own effects are not among them.
 func (tx *Tx) Drain() []Effect { return tx.db.cutEffects(tx.db.drainBytes()) }
 
 // drainBytes returns the stream since the last call. All shards are locked.
@@ -226,8 +225,8 @@ func (db *DB) drainBytes() (all []byte) {
 	return all
 }
 
-// cutEffects returns the effects in a part of the stream, each with its database. The effects between a MULTI and its EXEC have one
-// number, and these two words do not count as effects.
+// cutEffects parses a part of the stream into effects. The effects between a MULTI and its EXEC share one
+// number; the MULTI and the EXEC are not effects themselves.
 func (db *DB) cutEffects(all []byte) []Effect {
 	var out []Effect
 	multi := false
@@ -313,9 +312,8 @@ func (db *DB) NeedLog(delta int) {
 // NeedLog is DB.NeedLog for a transaction that holds all shards.
 func (tx *Tx) NeedLog(delta int) { tx.db.needLog(delta) }
 
-// MuteLog stops the encoding of effects, even while the stream has users, or ends that: a replica's
-// stream is its master's, and does not contain the client's writes to the replica. The transaction
-// holds all shards.
+// MuteLog stops or resumes the encoding of effects, even while the stream has users: a replica's stream is
+// its master's, and does not contain clients' writes to the replica. The transaction holds all shards.
 func (tx *Tx) MuteLog(on bool) {
 	tx.db.logMuted = on
 	tx.db.switchLog()

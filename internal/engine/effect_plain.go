@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// This file decides in which form plain replicas receive effects.
+// This file selects the form in which plain replicas receive effects.
 //
 // A redis-server that follows an ebb server gets the same stream, in which internal/oplog
 // overwrites commands that redis-server does not know. For redis-server to end with the plain data,
@@ -18,15 +18,15 @@ import (
 // a plain replica does not have, under an ebb name, with OwnPrefix before it. A DEL deletes the key
 // that it replaces.
 
-// OwnPrefix precedes the name of a command of Redis in the log if the command is about a
-// value that redis-server does not have. A replay leaves it out.
+// OwnPrefix precedes the name of a Redis command in the log if the command concerns a value that redis-server
+// does not have. A replay removes the prefix.
 const OwnPrefix = "EBB."
 
 // own reports whether a kind is ebb's own: redis-server has no such values.
 func (k Kind) own() bool { return moduleOf(k).name != "" }
 
-// emitTransfer logs that a command put a value of a kind under key in database to; there
-// says whether it replaced another.
+// emitTransfer logs that a command put a value of a kind under key in database to; there reports whether it
+// replaced another value.
 func (tx *Tx) emitTransfer(k Kind, there bool, to int, key []byte, name string, args ...[]byte) {
 	if !k.own() {
 		tx.emit(name, args...)
@@ -41,8 +41,8 @@ func (tx *Tx) emitTransfer(k Kind, there bool, to int, key []byte, name string, 
 	tx.emit(OwnPrefix+name, args...)
 }
 
-// emitRestore logs a restored value: the payload as the client sent it, in its version.
-// It logs a value that redis-server 7.0 cannot read in a form that it can.
+// emitRestore logs a restored value: the payload as the client sent it, in its version. If redis-server 7.0
+// cannot read the value, it is logged in a form that redis-server can read.
 func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, deadline int64, left bool) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -88,8 +88,8 @@ func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
 	}
 }
 
-// dumpPlain is dump for redis-server 7.0. It leaves out the deadlines of items, which redis-server
-// does not know.
+// dumpPlain dumps a value for redis-server 7.0. It leaves out the deadlines of items, which redis-server does
+// not know.
 func (tx *Tx) dumpPlain(h *hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)

@@ -11,8 +11,8 @@ import (
 // A replica holds the keyspace that its master sends. The expirations of the master arrive as DEL,
 // HDEL, SREM, ZREM and so on. Until then expired items stay, and reads hide them.
 //
-//	reads       hide what is dead and change nothing: Tx.find, Tx.dead, Tx.itemTime
-//	reclaimers  keep the wheels' time, so that the dead can be counted; they
+//	reads       hide dead items and change nothing: Tx.find, Tx.dead, Tx.itemTime
+//	reclaimers  keep the wheels' time, so that dead items can be counted; they
 //	            remove nothing (Reclaimer.keepTime)
 //	replays     (Tx.Replaying) apply the master's effects, and see everything
 //	writes      of clients, if the replica accepts any: they treat dead items as
@@ -70,8 +70,8 @@ func (tx *Tx) hiding() bool {
 	return !tx.replay && (tx.db.passive.Load() || tx.reads && tx.db.still.Load())
 }
 
-// unlogged reports whether no stream has the effects of the transaction: a client runs it
-// on a replica, or during a load.
+// unlogged reports whether the transaction's effects go to no stream: a client runs it on a replica, or
+// during a load.
 func (tx *Tx) unlogged() bool { return tx.db.passive.Load() && !tx.replay }
 
 // makeWay removes the hidden record under a key that is about to be created.
@@ -84,8 +84,7 @@ func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {
 	}
 }
 
-// meetHidden is meetDue on a replica: it treats a container without living items as
-// missing.
+// meetHidden works as meetDue does, on a replica: it treats a container without living items as missing.
 func (tx *Tx) meetHidden(h *hit) {
 	if tx.hollow(h) {
 		h.r = nil
@@ -94,8 +93,8 @@ func (tx *Tx) meetHidden(h *hit) {
 	tx.date(h) // the entry may be early
 }
 
-// leased is container for a write to a value with leases: on a replica it first removes
-// the expired leases, as find does on a master.
+// leased works as container does, for a write to a value with leases: on a replica it first removes the
+// expired leases, as find does on a master.
 func (tx *Tx) leased(key []byte, k Kind) (hit, error) {
 	h, err := tx.container(key, k)
 	for err == nil && h.r != nil && tx.hiding() && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
@@ -103,16 +102,15 @@ func (tx *Tx) leased(key []byte, k Kind) (hit, error) {
 	return h, err
 }
 
-// stale is a container that a replay has met. Its entry may be early when the replay is
-// done; on a master the reclaimer sets it to the next item.
+// stale is a container that a replay has changed. Its entry may be early when the replay ends; on a master
+// the reclaimer sets the entry to the next item.
 type stale struct {
 	db  int
 	key []byte
 }
 
-// noteStale makes the end of the transaction look at the container again. Without that,
-// the entry of a container whose dead items the master has removed would stay due for
-// ever.
+// noteStale makes the end of the transaction check the container again. Otherwise the entry of a container
+// whose dead items the master has removed would stay due for ever.
 func (tx *Tx) noteStale(key []byte) {
 	n := len(tx.stale)
 	if n > 0 && tx.stale[n-1].db == tx.dbi && string(tx.stale[n-1].key) == string(key) {
@@ -151,12 +149,12 @@ func (tx *Tx) redateAt(sp *space, hash uint64, pos table.Pos) {
 	}
 }
 
-// syncEntries is the number of entries of a wheel that a reclaimer moves between two
-// looks at the clock and the shard's waiters: some 10 us of work.
+// syncEntries is the number of entries of a wheel that a reclaimer moves between two checks of the clock and
+// of the shard's waiters: some 10 us of work.
 const syncEntries = 256
 
-// keepTime moves the wheels of a replica's shard to the present, and fires nothing. It
-// reports whether there is more to do at once.
+// keepTime moves the wheels of a replica's shard to the present, and fires nothing. It reports whether more
+// work is left for now.
 func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
 	for _, sp := range sh.spaces {
 		if sp == nil {
@@ -182,8 +180,8 @@ func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
 	return w.Next()
 }
 
-// randomTries is the number of times that a replica picks a key at random before it counts, because many
-// of its keys may be dead: Redis's number.
+// randomTries is the number of times that a replica picks a key at random before it counts keys, because many
+// of its keys may be dead. Redis uses the same number.
 const randomTries = 100
 
 // anyKey returns a living key, each with the same probability, or nil. O(keys).
@@ -214,9 +212,8 @@ func (tx *Tx) seenBloom(h *hit) *bloom.Filter {
 	return f
 }
 
-// nextFrom returns the next deadline of an item in a container that is not due at now and
-// that lies before the key's deadline, in ms since 1970; 0 for never. O(1); with dead
-// items O(log n), in a list O(n).
+// nextFrom returns the next deadline of an item in a container that is not due at now and is before the key's
+// deadline, in ms since 1970; 0 for never. O(1); with dead items O(log n), in a list O(n).
 func (tx *Tx) nextFrom(h *hit, now int64) int64 {
 	if at := h.r.nextAt(); at >= now {
 		return at
@@ -242,8 +239,8 @@ func (tx *Tx) nextLiving(h *hit, now int64) int64 {
 	return tx.earliestItem(h)
 }
 
-// nextHidden is nextItem for the containers with dead items: on a replica, or before the
-// reclaimer comes. O(containers with dead items).
+// nextHidden works as nextItem does, for containers with dead items: on a replica, or before the reclaimer
+// has removed them. O(containers with dead items).
 func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) {
 	sp.next.EachDue(now, func(ref uint32) {
 		h := hit{sh: sp.sh, sp: sp, r: sp.rec(arena.Ref(ref))}
@@ -256,8 +253,8 @@ func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) 
 	})
 }
 
-// redateDue sets the entries of a space's containers that are due by their entries, and
-// live: replays have left these entries early. O(due containers).
+// redateDue sets the entries of a space's living containers that are due by their entries: replays have left
+// these entries early. O(due containers).
 func (tx *Tx) redateDue(sp *space, living []arena.Ref) {
 	for _, ref := range living {
 		hash := sp.Hash(ref)

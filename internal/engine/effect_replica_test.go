@@ -11,15 +11,14 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// openReplica returns a replica, on a clock that stands still, in whose journal
-// nothing is to be.
+// openReplica returns a replica on a clock that stands still, with a journal that must stay empty.
 func openReplica(t *testing.T, shards int) (*DB, *clock.Manual, *journal) {
 	db, clock, j := open(t, Options{Shards: shards, RecordEffects: true})
 	db.SetReplica(true)
 	return db, clock, j
 }
 
-// replayed runs f as the master's word.
+// replayed runs f as a replay of the master's stream.
 func replayed(db *DB, f func(tx *Tx)) {
 	tx := db.BeginAll(0)
 	defer tx.Commit()
@@ -27,13 +26,13 @@ func replayed(db *DB, f func(tx *Tx)) {
 	f(tx)
 }
 
-// stored returns how many keys a database has, the dead as well.
+// stored returns the number of keys in all databases, including dead ones.
 func stored(db *DB) (n int) {
 	replayed(db, func(tx *Tx) { tx.Each(func(Key) { n++ }) })
 	return n
 }
 
-// silent fails if a replica has reported, logged or counted anything as expired.
+// silent fails the test if a replica has reported, logged or counted an expiration.
 func silent(t *testing.T, db *DB, j *journal, events ...string) {
 	t.Helper()
 	if got := j.take(); strings.Join(got, " ") != strings.Join(events, " ") {
@@ -211,8 +210,8 @@ func TestAPromotedReplicaRemovesWhatItHasHidden(t *testing.T) {
 	}
 }
 
-// Whom the master frees of its dead fields does not stay due: else counting keys
-// would look at all that ever were.
+// A container whose dead fields the master has removed does not stay due: otherwise counting keys would
+// examine every such container.
 func TestWhatTheMasterHasRemovedIsNotDueAnyMore(t *testing.T) {
 	db, clock, _ := openReplica(t, 1)
 	fields := func(i int) [][]byte { return [][]byte{fmt.Append(nil, i), []byte("v")} }
@@ -229,7 +228,7 @@ func TestWhatTheMasterHasRemovedIsNotDueAnyMore(t *testing.T) {
 		do(db, func(tx *Tx) { n, _ = tx.Backlog() })
 		return n
 	}
-	do(db, func(tx *Tx) { tx.Size() }) // which brings the wheels up to now
+	do(db, func(tx *Tx) { tx.Size() }) // it brings the wheels up to the present
 	if n := due(); n != 10 {
 		t.Errorf("%d containers are due", n)
 	}
@@ -303,7 +302,7 @@ func TestAReplicaEvictsOnlyIfItIsTold(t *testing.T) {
 	}
 }
 
-// A watch notices that a key which is hidden has expired.
+// A watch notices that a hidden key has expired.
 func TestAWatchOnAReplicaBreaksAtTheDeadline(t *testing.T) {
 	db, clock, _ := openReplica(t, 1)
 	k, w := []byte("k"), db.NewWatch()

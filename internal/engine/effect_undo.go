@@ -1,9 +1,9 @@
 package engine
 
-// An Undo restores keys to what they held before a transaction changed them, while their shards are
-// still locked. A replica needs it when it cannot execute a command in the middle of its master's
-// MULTI. Undo remembers only values that are cheap to copy, because each MULTI of a stream pays for
-// the copies. One transaction uses an Undo at a time; the Undo keeps its memory for the next.
+// Undo restores the values that keys had before a transaction changed them, while their shards are still
+// locked. A replica needs it if it cannot execute a command in the middle of its master's MULTI. Undo
+// remembers only values that are cheap to copy, because each MULTI in a stream pays for the copies. One
+// transaction uses an Undo at a time; the Undo keeps its memory for the next one.
 type Undo struct {
 	keys  []undoKey
 	bytes []byte
@@ -23,14 +23,14 @@ type undoKey struct {
 const (
 	undoMost = 16 << 10 // the largest value, in bytes, that Remember copies
 	undoAll  = 64 << 20 // the total bytes of keys and values that an Undo copies
-	undoFew  = 16       // up to this many keys, a lookup compares each of them
+	undoFew  = 16       // up to this number of keys, a lookup compares each of them
 	undoKeep = 1 << 20  // the largest memory for copies, in bytes, that Reset keeps
 )
 
-// Reset forgets everything.
+// Reset removes all copies.
 func (u *Undo) Reset() {
 	if u.last != nil || cap(u.bytes) > undoKeep {
-		*u = Undo{} // a large transaction is rare
+		*u = Undo{} // large transactions are rare
 	}
 	u.keys, u.bytes = u.keys[:0], u.bytes[:0]
 }
@@ -67,8 +67,8 @@ func (u *Undo) Remember(tx *Tx, key []byte) bool {
 	return true
 }
 
-// knows reports whether key of database db is remembered. A master's transaction may have
-// millions of keys.
+// knows reports whether key of database db is remembered. It must be fast, because a master's transaction may
+// have millions of keys.
 func (u *Undo) knows(db int, hash uint64, key []byte) bool {
 	if u.last == nil {
 		for i := range u.keys {

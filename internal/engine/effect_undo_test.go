@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// A transaction of a master may change any number of keys: what is remembered is found by
-// its hash, in some steps, and not by a look at all keys.
+// A transaction of a master may change any number of keys: Undo finds a remembered key by its hash, in a few
+// steps, without comparing all keys.
 func TestUndoFindsOneOfManyKeys(t *testing.T) {
 	tier.Sequential(t)
 	const n = 20_000
@@ -62,7 +62,7 @@ func TestUndoFindsOneOfManyKeys(t *testing.T) {
 	}
 }
 
-// What is copied in all is bounded, and large copies are given back with the transaction.
+// The total size of copies is bounded, and large copies are freed with the transaction.
 func TestUndoCopiesAreBounded(t *testing.T) {
 	tier.Sequential(t)
 	db, _, _ := open(t, Options{Shards: 1})

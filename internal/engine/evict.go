@@ -12,22 +12,21 @@ import (
 // Eviction configures which keys the engine evicts when it uses more memory than LimitMemory
 // allows.
 //
-// Eviction does not touch locks, semaphores, delay queues and the streams that these deliver to,
-// limiters, and the streams and queues that expiry rules write to (Protected), because their data
-// cannot be fetched again. Any request of an unknown
-// client may create a limiter. While limiters take up more than Eviction.Limiters, the fullest
-// limiters are evicted first, because that loses the least.
+// Eviction does not touch locks, semaphores, limiters, delay queues and the streams that these deliver to,
+// and the streams and queues that expiry rules write to (Protected), because their data cannot be fetched
+// again. Any client may create limiters. While limiters take up more than Eviction.Limiters, the engine
+// evicts the fullest limiters first, because that loses the least.
 //
-// Each shard walks its tables with a cursor, so that over time it looks at every key. It keeps the
-// best candidates that it met (pool). It evicts a candidate only if its score is still as high as
-// when it was noted; a key that was read since has a lower score.
+// Each shard walks its tables with a cursor, so that over time it examines every key. It keeps the best
+// candidates that it has met (pool). It evicts a candidate only if its score is still as high as when it was
+// recorded; a key that was read since then has a lower score.
 type Eviction struct {
 	// Keys selects the keys that the engine may evict; none by default.
 	Keys EvictionKeys
 	// By is the order in which the engine evicts them.
 	By EvictionOrder
-	// Samples is the number of keys that a shard looks at for each key that it evicts; 5 if 0. More
-	// samples come closer to the true order, and cost more.
+	// Samples is the number of keys that a shard examines for each key that it evicts; 5 if 0. More samples come
+	// closer to the true order, and cost more.
 	Samples int
 	// Unprotected lists the protected kinds that the engine may evict all the same. The zero value
 	// protects all of them.
@@ -78,9 +77,9 @@ const (
 	defaultSamples = 5
 	// poolSize is the number of candidates that a shard keeps.
 	poolSize = 16
-	// evictBatch is the number of keys that a shard evicts between two looks at the clock.
-	// lookBuckets is the greatest number of buckets that it looks at for each key: if few keys have
-	// deadlines, most buckets have no candidate.
+	// evictBatch is the number of keys that a shard evicts between two checks of the clock. lookBuckets is the
+	// greatest number of buckets that it examines for each key: if few keys have deadlines, most buckets have no
+	// candidate.
 	evictBatch = 8
 	// evictPart limits a batch to one in evictPart of a shard's keys.
 	evictPart   = 32
@@ -102,7 +101,7 @@ type evictor struct {
 	pool   []candidate // ascending by score
 	db     int         // the position of the walk: database and cursor
 	cursor uint64
-	held   int  // protected keys that the walk has met in its search for one key
+	held   int  // protected keys that the walk has met while it searched for one key
 	over   bool // limiters take up more bytes than are protected
 }
 
@@ -126,10 +125,9 @@ func (db *DB) evictSoon() {
 	}
 }
 
-// MakeRoom evicts keys while the engine uses more memory than allowed, for about budget
-// at most. It reports whether there is room, or will be, because the reclaimers evict the
-// rest. It locks one shard at a time; the caller holds none. It costs two atomic reads if
-// there is nothing to do.
+// MakeRoom evicts keys while the engine uses more memory than allowed, for about budget at most. It reports
+// whether there is room, or will be because the reclaimers evict the rest. It locks one shard at a time; the
+// caller must hold none. It costs two atomic reads if there is nothing to do.
 func (db *DB) MakeRoom(budget time.Duration) bool {
 	if !db.OverLimit() {
 		return true
@@ -235,8 +233,8 @@ func (sh *shard) evictable(keys EvictionKeys) bool {
 	return false
 }
 
-// evictOne looks at some keys, and removes the best candidate. The walk continues until it finds a
-// candidate; the caller knows that the shard has one.
+// evictOne examines some keys, and removes the best candidate. The walk continues until it finds a candidate;
+// the caller knows that the shard has one.
 func (sh *shard) evictOne(tx *Tx) bool {
 	e := &sh.evictor
 	e.held = 0
@@ -337,7 +335,7 @@ func (sp *space) targetBytes(un Protected) (bytes int64) {
 	return bytes
 }
 
-// bytesOf returns the bytes of a key; 0 if the space does not have it, or its kind is not one of kinds.
+// bytesOf returns the bytes of a key; 0 if the space does not have it, or if kinds does not select its kind.
 func (sp *space) bytesOf(name string, kinds func(Kind) bool) (bytes int64) {
 	pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // a rule's target of another shard is not in this table
 	if !ok {
@@ -359,7 +357,7 @@ func (db *DB) manyLimiters(e *Eviction) bool {
 	return e.Limiters > 0 && e.Unprotected&ProtectLimiters == 0 && db.limiters.Load() > e.Limiters
 }
 
-// keys returns how many records the shard has.
+// keys returns the number of records in the shard.
 func (sh *shard) keys() (n int) {
 	for _, sp := range sh.spaces {
 		if sp != nil {
@@ -422,7 +420,7 @@ func (e *evictor) note(c candidate) {
 	}
 }
 
-// first is the lowest score of limiters, while there are too many of them.
+// first is the lowest score of limiters while there are too many of them.
 const first = 1 << 63
 
 // score returns the score of a key: the shard evicts higher scores first.
@@ -441,12 +439,12 @@ func (e *evictor) score(tx *Tx, r *rec) uint64 {
 	return rand.Uint64() &^ first
 }
 
-// fullness is higher for a limiter whose state is worth less: it is the share of the capacity that
-// is left, and among equal shares how soon the limiter is full. It is below 1<<63.
+// fullness is higher for a limiter whose state is worth less: it is the remaining share of the capacity, and
+// among equal shares higher for a limiter that is full sooner. It is below 1<<63.
 func (tx *Tx) fullness(r *rec) uint64 {
 	b := r.inlineValue()
 	if r.has(flagExt) {
-		return 0 // long logs and reservations are those of limiters in use
+		return 0 // limiters with long logs or reservations are in use
 	}
 	var l limiter.State
 	l.Load(b)

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// valuables are keys of every kind that eviction leaves alone, n of each.
+// valuables makes n keys of every protected kind.
 func valuables(t *testing.T, db *DB, n int) {
 	t.Helper()
 	tx := db.BeginAll(0)
@@ -59,7 +59,7 @@ func left(db *DB, names ...string) (n int) {
 	return n
 }
 
-// What an eviction would lose for good stays, under every policy, however cold it is.
+// Data that an eviction would lose for good stays, under every policy, however long it was not used.
 func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
 	tier.Sequential(t)
 	deadline := func(i int) int64 { return 1800000000000 + int64(i) }
@@ -98,7 +98,8 @@ func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
 	}
 }
 
-// The protection of a queue's stream is that of queues, and the protection of a rule's queue is that of rules, too.
+// The protection of queues also covers the streams that they deliver to, and the protection of rules covers
+// their queues.
 func TestTargetsAreProtectedWithTheirKind(t *testing.T) {
 	for un, want := range map[Protected][2]bool{ProtectQueues: {false, true}, ProtectRules: {true, true}, ProtectQueues | ProtectRules: {false, false}} {
 		db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency, Unprotected: un})
@@ -111,7 +112,7 @@ func TestTargetsAreProtectedWithTheirKind(t *testing.T) {
 	}
 }
 
-// Each part of the protection can be taken away by itself.
+// Each part of the protection can be disabled by itself.
 func TestWhatIsNotProtectedIsEvicted(t *testing.T) {
 	tier.Sequential(t)
 	names := map[Protected]string{
@@ -131,8 +132,8 @@ func TestWhatIsNotProtectedIsEvicted(t *testing.T) {
 	}
 }
 
-// A stream that a rule wrote to is like any other once the rule is gone; one that holds
-// a type other than a stream is not a rule's.
+// A stream that a rule wrote to is like any other once the rule is removed; a key of another type is not a
+// rule's target.
 func TestAStreamIsProtectedAsLongAsARuleWritesToIt(t *testing.T) {
 	db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency})
 	valuables(t, db, 1)
@@ -146,8 +147,8 @@ func TestAStreamIsProtectedAsLongAsARuleWritesToIt(t *testing.T) {
 	}
 }
 
-// A stream that a queue delivers to is protected as long as the queue does so, wherever the queue
-// comes from and whatever its name is.
+// A stream that a queue delivers to is protected as long as the queue delivers to it, however the queue was
+// made and whatever its name is.
 func TestAStreamIsProtectedAsLongAsAQueueDeliversToIt(t *testing.T) {
 	queue, stream := []byte("{mail}:queue"), []byte("{mail}:stream")
 	other := []byte("{mail}:other")
@@ -207,8 +208,8 @@ func TestAStreamIsProtectedAsLongAsAQueueDeliversToIt(t *testing.T) {
 	}
 }
 
-// A flood of limiters pays for itself: beyond their share the fullest go before anything
-// else, so that what is cached stays, and so do the limiters that are in use.
+// Many limiters do not displace other data: beyond their share the fullest limiters are evicted first, so
+// that cached data stays, and so do the limiters in use.
 func TestTooManyLimitersGoFirstAndTheFullestOfThem(t *testing.T) {
 	tier.Sequential(t)
 	const share = 256 << 10

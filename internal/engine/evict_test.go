@@ -81,7 +81,7 @@ func TestEvictionByRecencyKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
-// Few large values are spread over many shards, and those used last stay all the same.
+// If few large values are spread over many shards, the most recently used ones still stay.
 func TestEvictionOfFewKeysKeepsWhatWasUsedLast(t *testing.T) {
 	clock := clock.NewManual(time.UnixMilli(1700000000000))
 	db := Open(Options{Clock: clock, Shards: 16})
@@ -117,7 +117,7 @@ func TestEvictionByFrequencyKeepsWhatIsUsedOften(t *testing.T) {
 	}
 }
 
-// countHot reads the hot keys, as accesses.
+// countHot reads the hot keys, which counts as accesses.
 func countHot(db *DB) {
 	for i := range 500 {
 		key := fmt.Appendf(nil, "hot%d", i)
@@ -174,7 +174,7 @@ func TestALowerLimitIsReachedWithoutWrites(t *testing.T) {
 	}
 }
 
-// A loop that waited for a shard of a script could not read the SCRIPT KILL that ends it.
+// An event loop that waited for a shard that a script holds could not read the SCRIPT KILL that ends it.
 func TestEvictionPassesOverShardsThatAreHeld(t *testing.T) {
 	db, _, _ := open(t, Options{Shards: 1})
 	write := func(key string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// The data, without commands: a key expires when its time has come.
+// The engine without commands: a key expires at its deadline.
 func ExampleOpen() {
 	clock := clock.NewManual(time.Unix(1_800_000_000, 0))
 	db := engine.Open(engine.Options{Clock: clock})

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// BenchmarkCollector reports what the Go collector costs beside a large store:
-// its longest pause and its share of the CPU during a mixed load of reads,
-// overwrites with new TTLs and values of 10 to 200 bytes, which lasts as long as
-// -benchtime says (60s for the published figures; -keys for the size).
+// BenchmarkCollector reports the cost of the Go collector for a large store: its longest pause and its share
+// of the CPU during a mixed load of reads, overwrites with new TTLs and values of 10 to 200 bytes. The load
+// lasts for -benchtime (60s for the published figures); -keys sets the size.
 func BenchmarkCollector(b *testing.B) {
 	db := Open(Options{})
 	defer db.Close()
@@ -36,7 +35,7 @@ func BenchmarkCollector(b *testing.B) {
 			_ = db.set(0, key, val[:10+rng.IntN(190)], time.Duration(1+rng.IntN(3600))*time.Second)
 		default:
 			buf, _, _ = db.get(0, key, buf[:0])
-			garbage[i%len(garbage)] = append([]byte(nil), buf...) // a caller that keeps what it reads
+			garbage[i%len(garbage)] = append([]byte(nil), buf...) // a caller that keeps the values that it reads
 		}
 	}
 	after := collector()

@@ -5,12 +5,12 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// This file has what locks and semaphores share. internal/holders is their value.
+// This file has the common code of locks and semaphores. internal/holders has their value.
 
 const maxToken = holders.MaxToken
 
-// maxAhead is the time, in us, by which a restored token may be ahead of engine time: 30 days. No clock is
-// that wrong. New tokens continue from the restored one, so after a greater token they could exceed
+// maxAhead is the time, in us, by which a restored token may be ahead of engine time: 30 days, because no
+// clock is further off. New tokens continue from the restored one, so after a greater token they could exceed
 // 2^53.
 const maxAhead = 30 * 24 * 3600 * 1e6
 
@@ -39,8 +39,8 @@ func (h *hit) holders() holders.List {
 	return holders.List(h.image())
 }
 
-// Holders returns the holders of a lock or a semaphore, as k selects; none if there is no such key.
-// It counts as an access. Errors: ErrWrongType.
+// Holders returns the holders of a lock or a semaphore, selected by k; none if there is no such key. It
+// counts as an access. Errors: ErrWrongType.
 func (tx *Tx) Holders(key []byte, k Kind) (holders.List, error) {
 	h, err := tx.open(key, k)
 	if err != nil {
@@ -63,8 +63,8 @@ type AcquireOptions struct {
 // ReturnLock or ReturnPermits.
 type Lease struct {
 	Token int64 // the fencing token
-	// Held reports, after a refusal, that waiting does not help: the owner itself holds
-	// what it requests.
+	// Held reports, after a refusal, that waiting cannot help: the owner itself holds the lock or the permits
+	// that it requests.
 	Held bool
 
 	taken   int64  // permits that this grant added to the owner's
@@ -140,8 +140,8 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b holde
 	tx.lapsedItems(h, key, n, left, EventModule, event)
 }
 
-// latestLease returns when the last lease of a lock or a semaphore ends, or the deadline of its
-// key, if that is earlier. It is in ms since 1970.
+// latestLease returns the end of the last lease of a lock or a semaphore, or the deadline of its key if that
+// is earlier, in ms since 1970.
 func (h *hit) latestLease() int64 {
 	d := h.holders().Latest()
 	if h.r.has(flagDeadline) {
@@ -150,9 +150,8 @@ func (h *hit) latestLease() int64 {
 	return d
 }
 
-// NextToken returns a new fencing token: greater than all before it in this engine, and
-// at least the transaction's instant in us. Tokens stay below 2^53 until the year 2255.
-// O(1).
+// NextToken returns a new fencing token, which is greater than all earlier ones in this engine and at least
+// the transaction's instant in us. Tokens stay below 2^53 until the year 2255. O(1).
 func (tx *Tx) NextToken() int64 {
 	for {
 		last := tx.db.fence.Load()
@@ -163,7 +162,7 @@ func (tx *Tx) NextToken() int64 {
 	}
 }
 
-// SawToken notes a token of a replay, or of a snapshot: later ones are greater.
+// SawToken records a token from a replay or a snapshot: later tokens are greater.
 func (tx *Tx) SawToken(token int64) {
 	for {
 		last := tx.db.fence.Load()

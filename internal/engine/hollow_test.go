@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// hollowMakers make a value all of which dies after 10 ms.
+// hollowMakers make values whose items all expire after 10 ms.
 var hollowMakers = map[string]func(tx *Tx, key []byte) error{
 	"hash": func(tx *Tx, key []byte) error {
 		_, err := tx.HSetEx(key, [][]byte{[]byte("f"), []byte("v")}, ItemOptions{Deadline: tx.Millis() + 10})
@@ -44,7 +44,7 @@ var hollowMakers = map[string]func(tx *Tx, key []byte) error{
 		return err
 	},
 	"queue": func(tx *Tx, key []byte) (err error) {
-		for i := range 600 { // more than one look at it removes
+		for i := range 600 { // more than one slice removes
 			if _, _, err = tx.QueueAdd(key, &QueueAdd{ID: fmt.Append(nil, i), Due: tx.Millis(), Expire: 10}); err != nil {
 				break
 			}
@@ -53,7 +53,7 @@ var hollowMakers = map[string]func(tx *Tx, key []byte) error{
 	},
 }
 
-// No read sees a key without living items, even before the reclaimer comes.
+// No read sees a key without living items, even before the reclaimer has run.
 func TestAKeyInWhichNothingLivesIsNotSeen(t *testing.T) {
 	for name, fill := range hollowMakers {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAKeyInWhichNothingLivesIsNotSeen(t *testing.T) {
 	}
 }
 
-// waysSeen counts the keys that are seen in several ways; the last removes what is dead.
+// waysSeen counts the visible keys in several ways; the last way removes dead keys.
 func waysSeen(db *DB) (n [5]int) {
 	db.Scan(0, 0, 100, func(Key) { n[2]++ })
 	do(db, func(tx *Tx) {

@@ -3,13 +3,12 @@ package engine
 // A transaction keeps two values for the Hooks: its caller, and the Ending to call before other
 // transactions see its changes.
 
-// Ending is called back at the end of a transaction. The engine calls End once, after the
-// transaction's work, while its shards are still locked. End must not block. It may call no method
-// of the transaction but Caller.
+// Ending is called at the end of a transaction. The engine calls End once, after the transaction's work,
+// while its shards are still locked. End must not block. The only method of the transaction that it may call
+// is Caller.
 type Ending interface{ End(tx *Tx) }
 
-// SetCaller notes the client for which the transaction runs. The note stays until the
-// next SetCaller.
+// SetCaller sets the client for which the transaction runs. It stays set until the next SetCaller.
 func (tx *Tx) SetCaller(caller any) { tx.caller = caller }
 
 // Caller returns the value of SetCaller; nil for the engine's own work.
@@ -39,7 +38,7 @@ func (tx *Tx) ShardOf(key []byte) int {
 	return s
 }
 
-// Event classes, as the letters of notify-keyspace-events choose them.
+// Event classes, selected by the letters of notify-keyspace-events.
 const (
 	EventKeyspace uint32 = 1 << iota // K: __keyspace@<db>__ messages
 	EventKeyevent                    // E: __keyevent@<db>__ messages
@@ -64,7 +63,7 @@ const (
 // locked, so that Hooks can pass events on in the order in which they happened. The methods must
 // not block, and must not call the transaction. Byte slices are valid only during the call.
 type Hooks interface {
-	// Event reports a keyspace event of a class that SetEvents chose.
+	// Event reports a keyspace event of a class that SetEvents has selected.
 	Event(tx *Tx, class uint32, event string, key []byte)
 	// Modified reports that a key was created, changed or deleted.
 	Modified(tx *Tx, key []byte)
@@ -79,8 +78,7 @@ func (noHooks) Event(*Tx, uint32, string, []byte) {}
 func (noHooks) Modified(*Tx, []byte)              {}
 func (noHooks) Flushed(*Tx, int)                  {}
 
-// SetEvents chooses the classes of events that Hooks receive. It ignores EventKeyspace
-// and EventKeyevent.
+// SetEvents selects the classes of events that Hooks receive. It ignores EventKeyspace and EventKeyevent.
 func (db *DB) SetEvents(classes uint32) { db.notify.Store(classes) }
 
 func (tx *Tx) event(class uint32, event string, key []byte) {

@@ -39,8 +39,7 @@ func (tx *Tx) peek(key []byte) hit {
 // deadline.
 func (tx *Tx) Exists(key []byte) bool { return tx.peek(key).r != nil }
 
-// Touch notes an access, which extends a sliding deadline, and reports whether the key
-// exists.
+// Touch records an access, which extends a sliding deadline, and reports whether the key exists.
 func (tx *Tx) Touch(key []byte) bool { return tx.read(key).r != nil }
 
 // Type returns the kind of a key's value, or None if there is no such key. It does not count as an
@@ -163,10 +162,10 @@ func (tx *Tx) changedIn(dbi int, key []byte, event string) {
 	tx.changed(key, EventGeneric, event)
 }
 
-// transfer builds the record of from again as key in database to, and replaces the value that is
-// there. It removes the old record unless keep is set. It does not copy the parts of a value
-// outside its record; the new record takes them over. The caller has looked up both keys at this
-// instant, so the lookups here remove nothing.
+// transfer builds the record of from again as key in database to, and replaces an existing value there. It
+// removes the old record unless keep is set. It does not copy the parts of a value outside its record; the
+// new record takes them over. The caller has looked up both keys at this instant, so the lookups here remove
+// nothing.
 func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	src := tx.find(from)
 	dst := tx.findIn(to, key)
@@ -226,7 +225,8 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	return nil
 }
 
-// specAsIs returns the spec of a record with the same type and deadlines as r, and the logged deadline of one that slides.
+// specAsIs returns the spec of a record with the same type and deadlines as r, and for a sliding deadline the
+// logged one.
 func (r *rec) specAsIs() (s spec, logged int64) {
 	s = spec{flags: r.kind &^ (flagDeadline | flagSlide | flagExt), deadline: r.deadline(), fresh: r.freshUntil()}
 	logged = s.deadline
@@ -236,7 +236,7 @@ func (r *rec) specAsIs() (s spec, logged int64) {
 	return s, logged
 }
 
-// transferExt gives a space the part of a value outside its record, or with keep a copy of it.
+// transferExt gives a space the part of a value outside its record, or, with keep, a copy of that part.
 func (tx *Tx) transferExt(src *hit, val []byte, to *space, keep bool) (handle uint32, err error) {
 	b := src.box()
 	if !keep {
@@ -254,7 +254,8 @@ func (tx *Tx) transferExt(src *hit, val []byte, to *space, keep bool) (handle ui
 	return to.addBox(val, b), nil
 }
 
-// scheduleAll enters the deadlines of a record that was built from s into the wheels; next is that of its next item.
+// scheduleAll enters the deadlines of a record that was built from s into the wheels; next is the deadline of
+// its next item.
 func (tx *Tx) scheduleAll(sp *space, ref arena.Ref, key []byte, s *spec, next int64) {
 	if s.deadline != 0 {
 		sp.schedule(ref, s.deadline)
@@ -350,8 +351,8 @@ func (tx *Tx) hollow(h *hit) bool {
 	return false
 }
 
-// hollows returns how many keys of a space are hollow and have not expired. O(due
-// containers); the reclaimer keeps their number small.
+// hollows returns the number of keys of a space that are hollow and have not expired. O(due containers); the
+// reclaimer keeps their number small.
 func (tx *Tx) hollows(sp *space) (n int) {
 	if sp.next == nil || tx.replay {
 		return 0
@@ -385,7 +386,8 @@ func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 	return db.ScanKind(dbi, None, cursor, count, visit)
 }
 
-// ScanKind is DB.Scan for the keys of one kind; None is all keys. If the kind is Indexed, it looks at no others: O(count).
+// ScanKind scans the keys of one kind as DB.Scan does; None selects all keys. For an Indexed kind it visits
+// no others: O(count).
 func (db *DB) ScanKind(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -406,8 +408,8 @@ func (db *DB) ScanKind(dbi int, k Kind, cursor uint64, count int, visit func(Key
 	return 0
 }
 
-// TryScan is Scan for a walk that must not wait for a lock, such as that of a script that does not end: ok is false, and next
-// is cursor, if another transaction holds the shard in which the walk stands. It visits keys of one shard.
+// TryScan is Scan for a walk that must not wait for a lock, which a script might hold for ever. If another
+// transaction holds the shard at the cursor, ok is false and next is cursor. It visits keys of one shard.
 func (db *DB) TryScan(dbi int, cursor uint64, count int, visit func(Key)) (next uint64, ok bool) {
 	s := int(cursor & (1<<shardBits - 1))
 	if cursor >= maxCursor || s >= len(db.shards) {
@@ -446,14 +448,17 @@ func (tx *Tx) ScanKind(k Kind, cursor uint64, count int, visit func(Key)) uint64
 	return 0
 }
 
-// scanBatch is the number of records that a walk gathers before it looks at them. Each is elsewhere in memory: one by one, they cost a
-// cache miss of about 100 ns each. With more than 48 the first ones begin to leave the first-level cache.
+// scanBatch is the number of records that a walk gathers before it reads them. Each is elsewhere in memory:
+// read one by one, they cost a cache miss of about 100 ns each. Beyond 48, the first ones begin to leave the
+// first-level cache.
 const scanBatch = 48
 
-// firstBatch is the size of the first batch of a walk through a shard: with long names it may be too much already.
+// firstBatch is the size of the first batch of a walk through a shard: with long names, a full batch may
+// already be too much.
 const firstBatch = 12
 
-// nameCost is the number of bytes of a name for which a walk counts another key: a step of SCAN that copies the names is bounded.
+// nameCost is the number of bytes of a name that count as another key: this bounds a step of SCAN, which
+// copies the names.
 const nameCost = 16 << 10
 
 // scanShard visits buckets of one shard until count is used up or the shard is done. It
@@ -468,14 +473,14 @@ func (tx *Tx) scanShard(s int, k Kind, cursor uint64, count *int, visit func(Key
 	}
 	if tab != nil && tab.Len() > 0 {
 		b := tx.walked
-		tx.walked = table.Batch{} // a visit may begin another walk
+		tx.walked = table.Batch{} // visit may begin another walk
 		defer func() { tx.walked = b }()
 		for size := firstBatch; ; size = min(2*size, scanBatch) {
 			if *count <= 0 {
 				return at<<shardBits | uint64(s), false
 			}
 			at = tab.Gather(at, &b, size, count)
-			for _, ref := range b.Refs { // the processor waits for all of them at once
+			for _, ref := range b.Refs { // the cache misses overlap
 				b.Touched += uint64(sp.rec(ref).klen)
 			}
 			for _, ref := range b.Refs { // the name may end in the next cache line
@@ -539,8 +544,8 @@ func (k Key) Span() int64 {
 	return 0
 }
 
-// TrySpan returns the Span of a key, 0 if there is no such key. It does not count as an access, and is for a caller that must not wait for
-// a lock: ok is false if another transaction holds the key's shard. O(1).
+// TrySpan returns the Span of a key, 0 if there is no such key. It does not count as an access. It is for a
+// caller that must not wait for a lock: ok is false if another transaction holds the key's shard. O(1).
 func (db *DB) TrySpan(dbi int, key []byte) (ms int64, ok bool) {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -573,9 +578,9 @@ func (tx *Tx) Each(visit func(Key)) {
 	}
 }
 
-// Flush empties a database, or all of them if dbi is -1, and returns how many keys they held. The
-// transaction holds all shards. Flush frees the memory in whole slabs: O(slabs). It keeps the
-// expiry rules. They do not record keys and items that had expired and were not removed yet.
+// Flush empties a database, or all of them if dbi is -1, and returns the number of keys that they held. The
+// transaction holds all shards. Flush frees the memory in whole slabs: O(slabs). It keeps the expiry rules.
+// They do not record keys and items that had expired but were not removed yet.
 func (tx *Tx) Flush(dbi int) int {
 	tx.Tell()
 	tx.release()

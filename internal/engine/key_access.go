@@ -13,8 +13,8 @@ import (
 const (
 	lruMask  = 1<<24 - 1
 	lfuInit  = 5  // a new key's counter; it is above 0, so that the key is not evicted at once
-	lfuLog   = 10 // the growth factor unless SetLFU says otherwise
-	lfuDecay = 1  // and the minutes after which a counter falls by one
+	lfuLog   = 10 // the growth factor, unless SetLFU has changed it
+	lfuDecay = 1  // the minutes after which a counter falls by one, unless SetLFU has changed them
 )
 
 func (r *rec) access() uint32 {
@@ -25,7 +25,7 @@ func (r *rec) setAccess(c uint32) {
 	r.clock = [3]uint8{uint8(c), uint8(c >> 8), uint8(c >> 16)}
 }
 
-// stamp notes that a record was written.
+// stamp sets the access clock of a record that was written.
 func (tx *Tx) stamp(r *rec) {
 	if tx.db.lfu.Load() {
 		if r.access() == 0 {
@@ -36,7 +36,7 @@ func (tx *Tx) stamp(r *rec) {
 	r.setAccess(uint32(tx.ms/1000) & lruMask)
 }
 
-// touch notes that a key was read.
+// touch updates the access clock of a key that was read.
 func (tx *Tx) touch(h *hit) {
 	if tx.client {
 		return
@@ -69,9 +69,8 @@ func (tx *Tx) lfuCount(clock uint32) uint32 {
 	return n - min(n, minutes/decay)
 }
 
-// SetLFU sets the growth factor of frequency counters (a counter reaches 255
-// after about a million accesses with 10), and the minutes without an access
-// after which one falls by one; 0 for never.
+// SetLFU sets the growth factor of frequency counters (with 10, a counter reaches 255 after about a million
+// accesses), and the minutes without an access after which a counter falls by one; 0 for never.
 func (db *DB) SetLFU(growth, decay int64) {
 	db.lfuLog.Store(growth)
 	db.lfuDecay.Store(decay)
@@ -165,11 +164,11 @@ func (tx *Tx) RefCount(key []byte) (n int64, ok bool) {
 	return 1, true
 }
 
-// recordOverhead is the memory of a key beside its record, in bytes: its share of a bucket.
+// recordOverhead is the memory of a key besides its record, in bytes: its share of a bucket.
 const recordOverhead = 64 / 6.5
 
-// MemoryUsage returns the bytes that a key and its value take up, their share
-// of the table included; ok is false if there is no such key. O(1).
+// MemoryUsage returns the memory of a key and its value in bytes, including their share of the table; ok is
+// false if there is no such key. O(1).
 func (tx *Tx) MemoryUsage(key []byte) (n int64, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/ebbdb/ebb/internal/table"
 )
 
-// The keys of some kinds, apart from all others: streams, limiters, locks, semaphores and
-// delay queues. They are few among the keys of a cache, and operators ask for all of one kind.
+// Indexes of the keys of some kinds: streams, limiters, locks, semaphores and delay queues. They are few
+// among the keys of a cache, and operators list all keys of one kind.
 //
-// Each kind has a hash table of its own in each space, with the records that the space's
-// table has as well: about ten bytes a key. A record is in it from the moment at which it
-// enters the space's table until it leaves it, and both change their references together
-// when a record moves. So a walk over a kind has the guarantees of a walk over all keys.
-// DB.Check compares the two.
+// Each kind has a hash table of its own in each space, with records that are in the space's table too: about
+// ten bytes a key. A record is in both tables for the same time, and both update their references together
+// when it moves. So a walk over a kind has the guarantees of a walk over all keys. DB.Check compares the
+// tables.
 
 // firstIndexed and lastIndexed are the kinds that have an index: streams, and those that
 // keeps tells apart too.
@@ -23,7 +22,7 @@ const (
 	lastIndexed  = DelayQueue
 )
 
-// Indexed reports whether ScanKind finds the keys of a kind without a look at the others.
+// Indexed reports whether ScanKind finds the keys of a kind without visiting others.
 func (k Kind) Indexed() bool { return k >= firstIndexed && k <= lastIndexed }
 
 // keyIndex has a table for each indexed kind; nil before its first key.
@@ -67,7 +66,7 @@ func (x *keyIndex) release() {
 	}
 }
 
-// entered notes that a record with hash h has entered the space's table.
+// entered records that a record with hash h has entered the space's table.
 func (sp *space) entered(h uint64, ref arena.Ref, k Kind) {
 	if !k.Indexed() {
 		return
@@ -82,7 +81,7 @@ func (sp *space) entered(h uint64, ref arena.Ref, k Kind) {
 	(*t).Insert(h, ref)
 }
 
-// left notes that a record with hash h has left the space's table, or is about to.
+// left records that a record with hash h has left the space's table, or is about to.
 func (sp *space) left(h uint64, ref arena.Ref, k Kind) {
 	if !k.Indexed() {
 		return
@@ -93,7 +92,7 @@ func (sp *space) left(h uint64, ref arena.Ref, k Kind) {
 	}
 }
 
-// shifted notes that a record has moved to another place in memory, where it is complete.
+// shifted records that a record has moved to another place in memory, where it is complete.
 func (sp *space) shifted(old, new arena.Ref, k Kind) {
 	if !k.Indexed() {
 		return
@@ -106,8 +105,8 @@ func (sp *space) shifted(old, new arena.Ref, k Kind) {
 // tables returns the bytes of the space's tables.
 func (sp *space) tables() int { return sp.tab.Bytes() + sp.index.bytes() }
 
-// scanned returns the table that a walk over the keys of a kind goes through, None for all;
-// nil if it has no keys.
+// scanned returns the table that a walk over the keys of a kind uses (None: all kinds); nil if it has no
+// keys.
 func (sp *space) scanned(k Kind) *table.Table {
 	if k.Indexed() {
 		return sp.index.of(k)
@@ -127,7 +126,7 @@ func (x *keyIndex) check(n [maxKinds]int) error {
 			have = t.Len()
 		}
 		if have != n[k] {
-			return fmt.Errorf("the index of kind %v has %d keys, there are %d", k, have, n[k])
+			return fmt.Errorf("the index of kind %v has %d keys, want %d", k, have, n[k])
 		}
 	}
 	return nil

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkScanKind walks over 100 locks among a million keys: by their index, and by a look
-// at all keys.
+// BenchmarkScanKind walks over 100 locks among a million keys: by their index, and by visiting all keys.
 func BenchmarkScanKind(b *testing.B) {
 	db := Open(Options{Shards: 16})
 	defer db.Close()

@@ -43,11 +43,11 @@ func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || 
 //	kind and flags 1 │ access clock 3 │ key length 2 │ value length 2
 //	[deadline and wheel links 16] [slide 16] [next item 16] key, value [fresh 16]
 //
-// The next item's entry says when something in a container falls due; see ttl_due.go. A string with two
-// deadlines has an entry for the first one behind its value; see t_fresh.go.
+// The entry of the next item has the instant at which an item of the container falls due; see ttl_due.go. A
+// string with two deadlines has an entry for the first one behind its value; see t_fresh.go.
 //
-// The record holds a 4-byte handle in place of a value or a key that is too long for a slab, and of
-// every large container (flagExt, bigKey). Only a bucket and the wheels refer to a record, so
+// A value or a key that is too long for a slab, and every large container, is outside the record, which holds
+// a 4-byte handle in its place (flagExt, bigKey). Only a bucket and the wheels refer to a record, so
 // compaction can move it.
 type rec struct {
 	kind  uint8 // Kind in the low 4 bits, and flags
@@ -75,8 +75,8 @@ const (
 
 // slide is the part of a record with a sliding deadline, which a read extends.
 type slide struct {
-	span   int64 // ms from a read to the new deadline
-	logged int64 // the deadline that the log knows
+	span   int64 // ms between a read and the new deadline
+	logged int64 // the deadline in the log
 }
 
 // kindMask selects the kind in a header's first byte.
@@ -108,8 +108,8 @@ func (r *rec) freshEntry() *wheel.Entry {
 	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), freshOffset(r.size())))
 }
 
-// itemDue reports whether the container's entry is due. The entry may be early: it is then due, and
-// no item is.
+// itemDue reports whether the container's entry is due. The entry may be early: then it is due although no
+// item is.
 func (r *rec) itemDue(now int64) bool {
 	if !r.timed() {
 		return false
@@ -168,8 +168,7 @@ func (r *rec) inlineValue() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), off)), r.valueLen())
 }
 
-// init fills in the header of a record in new memory. Its deadline is still to be
-// scheduled.
+// init fills in the header of a record in new memory. The caller must still schedule its deadline.
 func (r *rec) init(flags uint8, klen, vlen uint16) {
 	*r = rec{kind: flags, klen: klen, vlen: vlen}
 	if timed(flags) {
@@ -200,5 +199,5 @@ type ext struct {
 	next   uint32        // in a free handle: the next free one
 	queued bool          // the box is in space.wasteful
 	pin    *pinned       // a snapshot's reference to bytes; may be nil
-	lent   *atomic.Int32 // the number of readers of bytes without the shard's lock; nil: there was none
+	lent   *atomic.Int32 // the number of readers of bytes without the shard's lock; nil before the first
 }

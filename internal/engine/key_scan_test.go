@@ -102,7 +102,7 @@ func TestAWalkWaitsForNoLock(t *testing.T) {
 	}
 }
 
-// BenchmarkTryScan walks over a million keys, with what the console's walk wants to know of each.
+// BenchmarkTryScan walks over a million keys, and reads the facts about each that the console's walk needs.
 func BenchmarkTryScan(b *testing.B) {
 	db := Open(Options{Shards: 16})
 	defer db.Close()
@@ -128,7 +128,7 @@ func BenchmarkTryScan(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/keys, "ns/key")
 }
 
-// A step of a walk over keys with long names visits few of them: SCAN copies the names.
+// A step of a walk over keys with long names visits few of them, because SCAN copies the names.
 func TestAStepOfAWalkVisitsFewLongNames(t *testing.T) {
 	db := Open(Options{Shards: 1})
 	defer db.Close()

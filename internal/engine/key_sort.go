@@ -257,8 +257,8 @@ func sortNumber(b []byte) (float64, bool) {
 // Len returns the number of values that Each visits.
 func (s *Sorted) Len() int { return len(s.order) * max(1, len(s.get)) }
 
-// Each visits the values: the elements, or for each of them what each GET pattern finds;
-// ok is false if the pattern finds nothing. val is valid only during the call.
+// Each visits the values: the elements, or for each of them the values that the GET patterns find; ok is
+// false if a pattern finds nothing. val is valid only during the call.
 func (s *Sorted) Each(visit func(val []byte, ok bool)) {
 	patterns := make([]pattern, len(s.get))
 	for i, g := range s.get {
@@ -275,9 +275,8 @@ func (s *Sorted) Each(visit func(val []byte, ok bool)) {
 	}
 }
 
-// Store stores a list of the values under a key, and replaces whatever the key held. A
-// missing value becomes an empty element; if there are no values, Store deletes the key.
-// It returns the length. Errors: ErrFull.
+// Store stores a list of the values under a key, and replaces any value of the key. A missing value becomes
+// an empty element; if there are no values, Store deletes the key. It returns the length. Errors: ErrFull.
 func (s *Sorted) Store(dst []byte) (n int, err error) {
 	tx := s.tx
 	vals := &s.by // the order is final, so the buffer of the sort keys is free

@@ -10,9 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// space is one database's part of one shard: the keys, where they are stored, and when they expire.
-// It owns its memory, so that FLUSHDB frees it and SWAPDB moves it as a whole. The shard's lock
-// guards it.
+// space is one database's part of one shard: the keys, their memory, and their deadlines. It owns its memory,
+// so that FLUSHDB frees it and SWAPDB moves it as a whole. The shard's lock guards it.
 type space struct {
 	sh    *shard
 	db    int
@@ -31,8 +30,8 @@ type space struct {
 	kept     [maxKinds]int // bytes of records and handles, for the kinds that keeps selects
 	wasteful []uint32      // handles of boxes to compact
 
-	queues map[uint32]string // handles of delay queues, and the streams that these deliver to, "" for none
-	sinks  map[string]int    // the streams that queues deliver to, and how many queues each has
+	queues map[uint32]string // handles of delay queues, each with the stream that it delivers to, "" for none
+	sinks  map[string]int    // the streams that queues deliver to, each with the number of its queues
 	index  *keyIndex         // the keys of some kinds; nil before the first
 
 	throttled *topk.Sketch // limiters that deny; nil before the first denial
@@ -53,8 +52,7 @@ func newSpace(sh *shard, db int) *space {
 	return sp
 }
 
-// release gives all memory back. O(slabs), and O(1) for each large container,
-// which the reclaimer then frees.
+// release frees all memory. O(slabs), and O(1) for each large container, which the reclaimer then frees.
 func (sp *space) release() {
 	for i := range sp.exts {
 		if b := sp.exts[i].box; b != nil {
@@ -140,7 +138,7 @@ func (sp *space) fill(h uint32, bytes []byte, b box) {
 	sp.kept[x.kind] += x.size
 }
 
-// grow sets the bytes that are counted for a handle to n.
+// grow sets the number of bytes that count for a handle to n.
 func (sp *space) grow(x *ext, n int) {
 	sp.extBytes += n - x.size
 	sp.kept[x.kind] += n - x.size
@@ -151,7 +149,7 @@ func (sp *space) grow(x *ext, n int) {
 // kind. The handles of other kinds are counted under None.
 func keeps(k Kind) bool { return k >= Limiter && k <= DelayQueue }
 
-// charge counts a new record under its kind, with the handles that it has.
+// charge counts a new record under its kind, including its handles.
 func (sp *space) charge(ref arena.Ref, r *rec) {
 	if k := r.Kind(); keeps(k) {
 		sp.kept[k] += sp.mem.SlotOf(ref)
@@ -159,7 +157,7 @@ func (sp *space) charge(ref arena.Ref, r *rec) {
 	}
 }
 
-// claim counts what a record's handles hold under a kind.
+// claim counts the memory of a record's handles under a kind.
 func (sp *space) claim(r *rec, k Kind) {
 	var handles [2]uint32
 	if r.klen&bigKey != 0 {
@@ -188,7 +186,7 @@ func (sp *space) recast(ref arena.Ref, from, to Kind) {
 	}
 }
 
-// enrol remembers a delay queue, so that its jobs can be counted, and the stream that it delivers to.
+// enrol registers a delay queue, so that its jobs can be counted, and the stream that it delivers to.
 func (sp *space) enrol(h uint32, b box) {
 	if q, ok := b.(queueBox); ok {
 		if sp.queues == nil {
@@ -199,7 +197,7 @@ func (sp *space) enrol(h uint32, b box) {
 	}
 }
 
-// deliversTo notes the stream that the delay queue of a handle delivers to; empty: none.
+// deliversTo records the stream that the delay queue of a handle delivers to; empty: none.
 func (sp *space) deliversTo(h uint32, stream []byte) {
 	old := sp.queues[h]
 	if old == string(stream) {
@@ -278,13 +276,13 @@ func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 	return ref, r
 }
 
-// build allocates a record and fills in all but the wheel's links. If val is nil, the record takes
+// build allocates a record and fills it in, except for the wheel's links. If val is nil, the record takes
 // over the external value of handle.
 func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, *rec) {
 	return sp.buildRecord(flags, key, val, handle, 0)
 }
 
-// buildSpec is build for a record that has what s says. The caller schedules its deadlines.
+// buildSpec builds a record as build does, with the parts in s. The caller schedules its deadlines.
 func (sp *space) buildSpec(s *spec, key, val []byte, handle uint32) (arena.Ref, *rec) {
 	if s.fresh != 0 {
 		return sp.buildRecord(s.layout(), key, val, handle, freshBit)
@@ -292,7 +290,7 @@ func (sp *space) buildSpec(s *spec, key, val []byte, handle uint32) (arena.Ref, 
 	return sp.buildRecord(s.layout(), key, val, handle, 0)
 }
 
-// buildRecord is build with freshBit or 0 in fresh.
+// buildRecord builds a record as build does; fresh is freshBit or 0.
 func (sp *space) buildRecord(flags uint8, key, val []byte, handle uint32, fresh uint16) (arena.Ref, *rec) {
 	klen, vlen := len(key), len(val)
 	kl := uint16(0)
@@ -326,8 +324,7 @@ func (sp *space) buildRecord(flags uint8, key, val []byte, handle uint32, fresh 
 	return ref, r
 }
 
-// free gives the record's memory back, external parts included. The record is
-// in no bucket and not in the wheel.
+// free frees the record's memory, external parts included. The record must be in no bucket and in no wheel.
 func (sp *space) free(ref arena.Ref) {
 	r := sp.rec(ref)
 	if r.klen&bigKey != 0 {

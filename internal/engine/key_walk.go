@@ -9,14 +9,14 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// This file shows the living items of containers and their deadlines, whatever the layout, to a
-// walk over the keyspace and to a lookup of one key.
+// This file gives access to the living items of containers and to their deadlines, whatever the layout, for a
+// walk over the keyspace and for a lookup of one key.
 
 // Item is an item of a container during a walk: a hash's field and value, a
 // list's element, a set's member, a sorted set's member and score.
 type Item struct {
 	Key      []byte // field, element or member
-	Value    []byte // a field's
+	Value    []byte // of a field
 	Score    float64
 	Deadline int64 // ms since 1970; 0: none
 }
@@ -119,8 +119,8 @@ func (k Key) Stream() *stream.Stream {
 // sealSize is the size in bytes of the type, the version and the checksum of a DUMP payload.
 const sealSize = 11
 
-// SerializedSize returns how many bytes a value takes up in a snapshot; ok is false if there is no
-// such key. It does not count as an access. O(value).
+// SerializedSize returns the size of a value in a snapshot, in bytes; ok is false if there is no such key. It
+// does not count as an access. O(value).
 func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {
@@ -129,8 +129,8 @@ func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
 	return len(tx.dump(nil, h)) - sealSize, true
 }
 
-// ValueSize estimates the bytes of a key's value, and so the cost of a walk over all of it; 0 if
-// there is no such key. It does not count as an access. O(1).
+// ValueSize estimates the size of a key's value in bytes, and so the cost of a walk over it; 0 if there is no
+// such key. It does not count as an access. O(1).
 func (tx *Tx) ValueSize(key []byte) int {
 	h := tx.find(key)
 	switch {

@@ -26,7 +26,7 @@ func TestMemoryUsageIsWhatAHashHolds(t *testing.T) {
 		if !ok || n < payload || n > 2*payload+200 {
 			t.Errorf("%d fields of %d bytes take up %d", fields, payload, n)
 		}
-		// A space's first table and slab are there for all of its keys.
+		// A space's first table and slab serve all of its keys.
 		if used := tx.UsedMemory() - empty; n > used || used > n+32<<10 {
 			t.Errorf("%d fields: usage %d, used memory grew by %d", fields, n, used)
 		}
@@ -38,7 +38,7 @@ func TestMemoryUsageIsWhatAHashHolds(t *testing.T) {
 	}
 }
 
-// A walk shows the living fields, in either layout, and a replay all of them.
+// A walk shows the living fields, in either layout, and a walk in a replay shows all of them.
 func TestAWalkShowsLivingItems(t *testing.T) {
 	for _, entries := range []int{0, 512} {
 		clock := clock.NewManual(epoch)

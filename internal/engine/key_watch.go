@@ -31,8 +31,8 @@ type mark struct {
 	prev, next *mark
 }
 
-// markBytes estimates the bytes that a watched key takes up beside its name: the mark, the list and
-// its place in the shard's table, and the watch's two references to the mark.
+// markBytes estimates the bytes that a watched key takes up besides its name: the mark, the list and its
+// place in the shard's table, and the watch's two references to the mark.
 const markBytes = 240
 
 func (m *mark) bytes() int64 { return markBytes + int64(len(m.l.key.key)) }
@@ -44,8 +44,8 @@ type Watch struct {
 	marks []*mark
 	// known is the set of the lists that the watch is in, once there are more than fewMarks.
 	known map[*watchList]struct{}
-	// mortal has the marks of keys that may expire without a change: keys that existed and had a
-	// deadline, or items that may have one. Another key only gets a deadline by a change.
+	// mortal has the marks of keys that may expire without a change: keys that existed and had a deadline, or
+	// that may have items with one. Any other key gets a deadline only by a change.
 	mortal []*mark
 	bytes  int64
 	fail   atomic.Bool // a watched key changed
@@ -103,7 +103,7 @@ func (w *Watch) has(l *watchList) bool {
 	return ok
 }
 
-// WatchedKeys returns how many keys are watched. O(shards).
+// WatchedKeys returns the number of watched keys. O(shards).
 func (tx *Tx) WatchedKeys() (n int) {
 	tx.eachShard(func(sh *shard) { n += len(sh.watched) })
 	return n
@@ -131,10 +131,10 @@ func (w *Watch) Keys() [][]byte {
 	return keys
 }
 
-// Len returns how many keys are watched.
+// Len returns the number of watched keys.
 func (w *Watch) Len() int { return len(w.marks) }
 
-// Bytes returns about how many bytes the set takes up.
+// Bytes returns the approximate memory of the set.
 func (w *Watch) Bytes() int64 { return w.bytes }
 
 // Broken reports whether a watched key has changed, or has expired, since it
@@ -155,8 +155,9 @@ func (w *Watch) Broken(tx *Tx) bool {
 	return w.fail.Load()
 }
 
-// TryAdd is Add without a transaction, for a caller that must not wait for a lock, such as that of a script that does not end:
-// it reports false, and watches nothing, if another transaction holds the key's shard. O(1).
+// TryAdd adds a key without a transaction, for a caller that must not wait for a lock, which a script might
+// hold for ever. It reports false, and does not watch the key, if another transaction holds the key's shard.
+// O(1).
 func (w *Watch) TryAdd(dbi int, key []byte) bool {
 	tx := w.db.txs.Get().(*Tx)
 	defer w.db.txs.Put(tx)
@@ -170,15 +171,15 @@ func (w *Watch) TryAdd(dbi int, key []byte) bool {
 	return true
 }
 
-// Changed reports whether a change of a watched key was noticed since it was watched, or since the last call, and goes on
-// watching. It takes no lock, and does not look whether a key has expired that was not removed yet. O(1).
+// Changed reports whether a watched key has changed since it was watched or since the last call, and
+// continues watching. It takes no lock, and does not notice an expired key that was not removed yet. O(1).
 func (w *Watch) Changed() bool { return w.fail.Swap(false) }
 
 // Clear removes all keys. It locks the shard of each key in turn, except for the shards that tx
 // already holds; tx may be nil. O(keys).
 func (w *Watch) Clear(tx *Tx) { w.Forget(tx, 0) }
 
-// Forget does the work of Clear for all keys but the first n.
+// Forget removes all keys except the first n, as Clear does.
 func (w *Watch) Forget(tx *Tx, n int) {
 	for _, m := range w.marks[n:] {
 		sh := m.l.sh
@@ -239,5 +240,5 @@ func (l *watchList) touched() {
 	}
 }
 
-// Watches returns how many keys all clients watch together.
+// Watches returns the number of keys that all clients watch together.
 func (db *DB) Watches() int64 { return db.watches.Load() }

@@ -9,12 +9,12 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// tooMuch is the growth that no linear work shows, and each quadratic one does.
+// tooMuch is a growth that linear work never reaches, and quadratic work always does.
 const tooMuch = 4
 
-// growth returns how many times longer one piece of work takes than ten pieces of a tenth
-// of it: about 1 where work is linear, 10 where it is quadratic. Both take about as long, so that
-// other programs disturb both alike. The best of three counts, and of more where that is tooMuch.
+// growth returns how many times longer one piece of work takes than ten pieces of a tenth of it: about 1 if
+// the work is linear, 10 if it is quadratic. Both take about equally long, so that other programs disturb
+// both alike. It takes the best of three measurements, and more of them if that is above tooMuch.
 func growth(t *testing.T, few int, work func(n int)) (g float64) {
 	t.Helper()
 	var least [2]time.Duration
@@ -35,8 +35,8 @@ func growth(t *testing.T, few int, work func(n int)) (g float64) {
 	return g
 }
 
-// A watch of ten times as many keys takes some ten times as long, and so does its end,
-// also for keys that others watch.
+// A watch of ten times as many keys takes about ten times as long, and so does its end, even for keys that
+// others watch.
 func TestWatchingCostsTheSameForEachKey(t *testing.T) {
 	tier.Sequential(t)
 	db, _, _ := open(t, Options{})
@@ -77,7 +77,8 @@ func TestWatchingCostsTheSameForEachKey(t *testing.T) {
 	}
 }
 
-// What is watched counts as used memory, until it is watched no more. The limit of the data leaves it out.
+// Watched keys count as used memory until they are no longer watched. The limit of the data does not include
+// them.
 func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	db, _, _ := open(t, Options{})
 	before := db.UsedMemory()
@@ -115,7 +116,7 @@ func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	}
 }
 
-// sweeper is Hooks that keep what is to be swept.
+// sweeper is an implementation of Hooks that keeps the containers to sweep.
 type sweeper struct {
 	noHooks
 	swept []func()
@@ -123,13 +124,13 @@ type sweeper struct {
 
 func (s *sweeper) Sweep(run func()) { s.swept = append(s.swept, run) }
 
-// done is a waiter that takes whatever comes.
+// done is a waiter that accepts any wake-up.
 type done struct{ served int }
 
 func (d *done) Serve(*Tx, []byte) bool { d.served++; return true }
 
-// A ticket of many keys that is served leaves its other lines later, and from then on it
-// neither is served nor stands before others.
+// A ticket for many keys that is served leaves its other lines later. From then on it is neither served nor
+// ahead of others.
 func TestATicketOfManyKeysLeavesItsLinesLater(t *testing.T) {
 	hooks := &sweeper{}
 	db := Open(Options{Clock: clock.NewManual(time.Unix(1e9, 0)), Hooks: hooks})
@@ -170,7 +171,7 @@ func TestATicketOfManyKeysLeavesItsLinesLater(t *testing.T) {
 	}
 }
 
-// A watch without a transaction tells of each change once, goes on, and waits for no lock.
+// A watch without a transaction reports each change once, continues, and waits for no lock.
 func TestAWatchTellsOfEachChangeOnce(t *testing.T) {
 	db, _, _ := open(t, Options{})
 	k, w := []byte("k"), db.NewWatch()

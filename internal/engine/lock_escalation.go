@@ -7,11 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/table"
 )
 
-// This file implements lock escalation. A transaction that may meet an expired item also holds the
-// shards of the streams that expiry rules write to. The transaction finds out under its locks, at
-// its instant, whether it needs these shards. If so, it unlocks, and begins again with the streams'
-// shards, at a later instant. It does not check which rules match: a command may rename, copy or
-// move an expired item before the engine removes it.
+// This file implements lock escalation. A transaction that may meet an expired item also holds the shards of
+// the streams that expiry rules write to. It learns only under its locks, at its instant, whether it needs
+// these shards. If it does, it unlocks, and begins again with the streams' shards, at a later instant. It
+// does not check which rules match: a command may rename, copy or move an expired item before the engine
+// removes it.
 
 // LockKey and TryLockKey are Lock and TryLock for one key.
 func (tx *Tx) LockKey(dbi int, key []byte) {
@@ -41,24 +41,28 @@ func (tx *Tx) beginKeys(dbi int, keys [][]byte, wait bool) bool {
 }
 
 const (
-	// touchFrom is the smallest number of keys that a transaction touches: with fewer, little can overlap.
+	// touchFrom is the smallest number of keys that a transaction touches: with fewer, hardly any cache misses
+	// overlap.
 	touchFrom = 4
 	// touchAtOnce is the number of keys whose buckets are read before their records: few enough for the first-level cache.
 	touchAtOnce = 64
-	// touchMost bounds the keys, so that what is read is still in the second-level cache when the command needs it.
+	// touchMost bounds the number of keys, so that the touched lines are still in the second-level cache when
+	// the command needs them.
 	touchMost = 1024
-	// touchBuckets is the size of a table from which on its buckets and records are rarely in a cache.
+	// touchBuckets is the size of a table above which its buckets and records are rarely in a cache.
 	touchBuckets = 1 << 11
 )
 
-// inLargeTable reports whether the first of the shards has so many keys that they are rarely in a cache. The others have about as many.
+// inLargeTable reports whether the first of the shards has so many keys that they are rarely in a cache. The
+// others have about the same number.
 func (tx *Tx) inLargeTable() bool {
 	sp := tx.db.shards[bits.TrailingZeros64(tx.held)].spaces[tx.dbi]
 	return sp != nil && sp.tab.Buckets() >= touchBuckets
 }
 
-// touchKeys reads the buckets of keys, and then their records, so that the cache misses overlap: a command that looks
-// one key up after the other would wait for each. The result only keeps the compiler from removing the reads. The shards are held.
+// touchKeys reads the buckets of keys, and then their records, so that the cache misses overlap: a command
+// that looked up one key after the other would wait for each. The result only keeps the compiler from
+// removing the reads. The shards are held.
 func (tx *Tx) touchKeys(keys [][]byte) (sum uint64) {
 	keys = keys[:min(len(keys), touchMost)]
 	for len(keys) > 0 {
@@ -83,8 +87,8 @@ func (tx *Tx) touchKeys(keys [][]byte) (sum uint64) {
 	return sum
 }
 
-// escalate begins the transaction again with the rules' streams, if due says that
-// something may expire in it and they are not held. There are rules.
+// escalate begins the transaction again with the rules' streams, if it does not hold their shards and due
+// reports that something may expire in it. There must be rules.
 func (tx *Tx) escalate(wait bool, due func() bool) bool {
 	for {
 		more := tx.uncovered()
@@ -100,7 +104,7 @@ func (tx *Tx) escalate(wait bool, due func() bool) bool {
 	}
 }
 
-// uncovered returns the shards of rules' streams that are not held.
+// uncovered returns the shards of the streams that rules write to, except those that the transaction holds.
 func (tx *Tx) uncovered() uint64 {
 	if b := tx.db.book.Load(); b != nil {
 		return b.shards &^ tx.held
@@ -108,7 +112,7 @@ func (tx *Tx) uncovered() uint64 {
 	return 0
 }
 
-// anyDue reports whether one of keys, in any database, is expired or holds an item that is due.
+// anyDue reports whether one of the keys, in any database, has expired or holds a due item.
 func (tx *Tx) anyDue(keys [][]byte) bool {
 	for _, k := range keys {
 		if s, hash := tx.db.shardOf(k); tx.dueAt(s, hash, k) {
@@ -118,7 +122,7 @@ func (tx *Tx) anyDue(keys [][]byte) bool {
 	return false
 }
 
-// dueAt is anyDue for a key whose shard and hash are known. The shard is held.
+// dueAt does the work of anyDue for a key whose shard and hash are known. The shard is held.
 func (tx *Tx) dueAt(s int, hash uint64, key []byte) bool {
 	sh := tx.db.shards[s]
 	if tx.db.passive.Load() {

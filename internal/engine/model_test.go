@@ -31,13 +31,12 @@ type entry struct {
 
 func (e entry) expired(now int64) bool { return e.deadline != 0 && now > e.deadline }
 
-// model is an engine beside plain maps that say what it must hold. Its effects
-// are run again in a second engine at the end.
+// model is an engine and plain maps with its expected content. At the end a second engine runs the effects.
 type model struct {
 	db     *DB
 	clock  *clock.Manual
 	dbs    []map[string]entry
-	dying  []map[string]int // how often it expired without an event seen yet
+	dying  []map[string]int // how often a key expired without an event so far
 	fired  []string         // events "expired" of the last step, as db/key
 	active bool
 	fx     []Effect
@@ -103,7 +102,7 @@ func (m *model) do(dbi int, f func(tx *Tx)) {
 
 func (m *model) now() int64 { return m.clock.Micros() / 1000 }
 
-// bury moves what has expired by now from the maps to the dying.
+// bury moves the keys that have expired by now from the maps to dying.
 func (m *model) bury() {
 	for i, d := range m.dbs {
 		for k, e := range d {
@@ -115,7 +114,7 @@ func (m *model) bury() {
 	}
 }
 
-// settle matches the events of a step with the keys that had expired.
+// settle matches the events of a step with the keys that have expired.
 func (m *model) settle(t *rapid.T) {
 	for _, f := range m.fired {
 		dbi := int(f[0] - '0')
@@ -135,8 +134,7 @@ func drawValue(t *rapid.T) string { return rapid.SampledFrom(modelValues).Draw(t
 
 var modelValues = []string{"", "1", "-9223372036854775808", "some text", string(bytes.Repeat([]byte("v"), 300)), string(make([]byte, 70000))}
 
-// drawDeadline draws a deadline and the span of one that slides: both 0, past,
-// near, far, too far.
+// drawDeadline draws a deadline, and a span for one that slides: both 0, past, near, far, too far.
 func (m *model) drawDeadline(t *rapid.T) (deadline, span int64) {
 	switch rapid.IntRange(0, 7).Draw(t, "deadline kind") {
 	case 0:
@@ -179,7 +177,7 @@ func (m *model) set(t *rapid.T) {
 	if o.KeepTTL {
 		e.deadline, e.span = old.deadline, old.span
 	}
-	if o.Deadline != 0 && o.Deadline < m.now() { // it is set, and has expired
+	if o.Deadline != 0 && o.Deadline < m.now() { // the key was set, and has expired
 		delete(m.dbs[dbi], key)
 		m.dying[dbi][key]++
 		return
@@ -187,7 +185,7 @@ func (m *model) set(t *rapid.T) {
 	m.dbs[dbi][key] = e
 }
 
-// slid is an entry whose value was read.
+// slid returns an entry after a read of its value.
 func (m *model) slid(e entry) entry {
 	if e.span != 0 {
 		e.deadline = max(e.deadline, min(m.now()+e.span, MaxDeadline))
@@ -232,7 +230,7 @@ func (m *model) del(t *rapid.T) {
 	delete(m.dbs[dbi], key)
 }
 
-// may says in words what Condition.allows computes.
+// may states the rules of Condition.allows independently.
 func may(c Condition, old, new int64) bool {
 	if old == 0 {
 		old = math.MaxInt64
@@ -276,7 +274,7 @@ func (m *model) persist(t *rapid.T) {
 	}
 }
 
-// ask asks about a key without reading its value.
+// ask queries a key without reading its value.
 func (m *model) ask(t *rapid.T) {
 	dbi, key := drawDB(t), drawKey(t)
 	e, there := m.dbs[dbi][key]
@@ -388,7 +386,7 @@ func (m *model) flush(t *rapid.T) {
 	for i := range m.dbs {
 		if dbi < 0 || i == dbi {
 			clear(m.dbs[i])
-			clear(m.dying[i]) // a flush removes them without a word
+			clear(m.dying[i]) // a flush removes them without an event
 		}
 	}
 }
@@ -401,8 +399,7 @@ func (m *model) swap(t *rapid.T) {
 	m.dying[a], m.dying[b] = m.dying[b], m.dying[a]
 }
 
-// scan walks a database while nothing changes: every key at least once, and
-// nothing else.
+// scan walks over a database while nothing changes: it must return every key at least once, and nothing else.
 func (m *model) scan(t *rapid.T) {
 	dbi, count, inside := drawDB(t), rapid.IntRange(1, 12).Draw(t, "count"), rapid.Bool().Draw(t, "inside")
 	got := map[string]entry{}
@@ -441,7 +438,7 @@ func (m *model) random(t *rapid.T) {
 	})
 }
 
-// watch watches a key, does something to it, and asks.
+// watch watches a key, performs an operation on it, and checks the watch.
 func (m *model) watch(t *rapid.T) {
 	dbi, key := drawDB(t), drawKey(t)
 	w := m.db.NewWatch()
@@ -473,7 +470,7 @@ func (m *model) setActive(t *rapid.T) {
 	m.db.SetActiveExpiry(m.active)
 }
 
-// check compares everything after a step.
+// check compares the engine with the model after a step.
 func (m *model) check(t *rapid.T) {
 	m.bury()
 	m.settle(t)
@@ -515,8 +512,8 @@ func contents(tx *Tx) map[string]entry {
 	return all
 }
 
-// settleAll lets everything that has expired be removed: each key that did so
-// has had its event then.
+// settleAll lets the engine remove everything that has expired: afterwards each of these keys must have had
+// its event.
 func (m *model) settleAll(t *rapid.T) {
 	m.db.SetActiveExpiry(true)
 	m.clock.Advance(time.Millisecond)
@@ -528,8 +525,8 @@ func (m *model) settleAll(t *rapid.T) {
 	}
 }
 
-// replay runs all effects in a second engine, and compares. A deadline that
-// slides may be earlier there, by less than a tenth of its span.
+// replay runs all effects in a second engine, and compares. A sliding deadline may be earlier there, by less
+// than a tenth of its span.
 func (m *model) replay(t *rapid.T) {
 	second := Open(Options{Databases: 3, Shards: 2, Clock: clock.NewManual(epoch)})
 	defer second.Close()

@@ -6,17 +6,19 @@ import (
 	"unsafe"
 )
 
-// This file reads ahead for pipelines. A session executes the commands of a pipeline one after the other, and each of them would wait
-// for the memory of its key's bucket, and then of its record. So the session passes the keys of the next commands to ReadAhead first:
+// This file reads ahead for pipelines. A session executes the commands of a pipeline one after the other, and
+// each of them would wait for the memory of its key's bucket, and then of its record. So the session first
+// passes the keys of the next commands to ReadAhead:
 //
 //	for each shard: lock ─▶ the addresses of the buckets ─▶ unlock      read the buckets: the cache misses overlap
 //	for each shard: lock ─▶ the addresses of the records ─▶ unlock      read the records
 //
-// The reads are outside of the locks, because a lock waits for the reads before it, and so they may meet memory that another goroutine
-// frees or writes to. They cannot fault, because a pool unmaps nothing before the engine is closed, and what they read is not used.
+// The reads happen outside of the locks, because unlocking would wait for earlier reads. So they may read
+// memory that another goroutine frees or writes to. They cannot fault, because a pool unmaps nothing before
+// the engine is closed, and their results are not used.
 
-// AheadMost is the number of keys that an Ahead has room for. A processor reads about a dozen lines at once, so that more keys would
-// save little.
+// AheadMost is the capacity of an Ahead in keys. A processor has about a dozen cache misses in flight at
+// once, so that more keys would save little.
 const AheadMost = 32
 
 // Ahead is a set of keys that a caller is about to look up, each in a transaction of its own. The zero value is empty.
@@ -28,7 +30,7 @@ type Ahead struct {
 	hashes [AheadMost]uint64 // by key
 }
 
-// Add adds a key if there is room. It keeps nothing of the key but its hash.
+// Add adds a key if there is room. It keeps only the key's hash.
 func (a *Ahead) Add(db *DB, key []byte) {
 	if a.n == AheadMost {
 		return
@@ -40,9 +42,10 @@ func (a *Ahead) Add(db *DB, key []byte) {
 	a.shards |= 1 << s
 }
 
-// ReadAhead reads what the lookups of the keys in database dbi are going to read. It waits for no lock: it leaves out the keys of a
-// shard that another goroutine holds. It returns false if such calls save nothing: there are no keys, or the keyspace is so small that
-// it is in the caches anyway. The caller holds no shard. O(keys), allocates nothing.
+// ReadAhead reads the memory that lookups of the keys in database dbi are going to read. It waits for no
+// lock: it leaves out the keys of a shard that another goroutine holds. It returns false if such calls save
+// nothing, because there are no keys or the keyspace is small enough for the caches. The caller must hold no
+// shard. O(keys); it allocates nothing.
 func (db *DB) ReadAhead(dbi int, a *Ahead) (saves bool) {
 	var at [2 * AheadMost]unsafe.Pointer
 	n, small := db.lines(dbi, a, false, &at)
@@ -54,8 +57,8 @@ func (db *DB) ReadAhead(dbi int, a *Ahead) (saves bool) {
 	return a.n > 0 && !small
 }
 
-// lines puts the addresses of the keys' buckets, or of the first two lines of their records, into at, and returns their number. A second
-// line that is the first one again costs nothing.
+// lines stores in at the addresses of the keys' buckets, or of the first two cache lines of their records,
+// and returns their number. If the second line equals the first, reading it again costs nothing.
 func (db *DB) lines(dbi int, a *Ahead, records bool, at *[2 * AheadMost]unsafe.Pointer) (n int, small bool) {
 	for m := a.shards; m != 0; m &= m - 1 {
 		s := bits.TrailingZeros64(m)
@@ -83,8 +86,8 @@ func (db *DB) lines(dbi int, a *Ahead, records bool, at *[2 * AheadMost]unsafe.P
 	return n, false
 }
 
-// readLines reads a word at each address. The result only keeps the compiler from removing the reads. The race detector does not see
-// them: other goroutines may write there.
+// readLines reads a word at each address. The result only keeps the compiler from removing the reads. The
+// race detector does not see the reads: other goroutines may write there.
 //
 //go:norace
 func readLines(at []unsafe.Pointer) (sum uint64) {

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// manyKeys is a number of keys with which a keyspace of one shard is large.
+// manyKeys is a number of keys that makes a keyspace of one shard large.
 const manyKeys = 30_000
 
 func manyKey(i int) []byte { return fmt.Appendf(nil, "key:%06d", i) }
@@ -46,7 +46,7 @@ func TestReadAheadReadsTheBucketsAndRecordsOfItsKeys(t *testing.T) {
 			pos, _ := sp.tab.Find(hash, key)
 			buckets[sp.tab.Line(hash)], records[unsafe.Pointer(sp.rec(pos.Ref()))] = true, true
 		}
-		a.Add(db, []byte("one more")) // for which there is no room
+		a.Add(db, []byte("one more")) // there is no room for it
 		var at [2 * AheadMost]unsafe.Pointer
 		n, small := db.lines(0, &a, false, &at)
 		if small || n != AheadMost {
@@ -64,7 +64,7 @@ func TestReadAheadReadsTheBucketsAndRecordsOfItsKeys(t *testing.T) {
 		}
 		missed += len(records)
 	}
-	if missed > rounds*AheadMost/10 { // some are in overflow buckets, or behind a record with the same tag
+	if missed > rounds*AheadMost/10 { // some keys are in overflow buckets, or behind a record with the same tag
 		t.Errorf("%d of %d records are not read", missed, rounds*AheadMost)
 	}
 }
@@ -109,7 +109,8 @@ func TestReadAheadTellsASmallKeyspace(t *testing.T) {
 	}
 }
 
-// Under the race detector and with poison this shows that ReadAhead races with no writer, and that what it reads is not used.
+// Under the race detector and with poison this shows that ReadAhead does not race with writers, and that its
+// results are not used.
 func TestReadAheadBesideWritersThatFreeMemory(t *testing.T) {
 	db := openLarge(t, 2, clock.NewSystem())
 	seed := draw.Seed(t, 0)

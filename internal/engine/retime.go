@@ -2,12 +2,14 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/wheel"
 
-// A shard's time never runs backwards: it is the later of the clock and of the latest instant of a transaction there. A member of a
-// group whose machine's clock is ahead takes over the earlier time of its master, and would stand at its own until the master has come
-// that far. If it were promoted meanwhile, deadlines would pass early.
+// A shard's time never runs backwards: it is the later of the clock's time and the last instant of a
+// transaction there. If the machine's clock of a group member is ahead, the member adopts the earlier time of
+// its master, and its shards would stand still until the master's time has caught up. If the member were
+// promoted meanwhile, deadlines would pass early.
 
-// Retime makes the engine take over the time of a clock that was just set, forward or back. The engine is a replica, and the
-// transaction, whose instant is the clock's from here on, holds all shards. O(shards); O(deadlines) if the clock was set back.
+// Retime makes the engine adopt the time of its clock, which was just set forward or back. The engine must be
+// a replica, and the transaction must hold all shards. The transaction's instant becomes that of the clock.
+// O(shards); O(deadlines) if the clock was set back.
 func (tx *Tx) Retime() {
 	tx.now = tx.db.clock.Micros()
 	tx.ms = tx.now / 1000

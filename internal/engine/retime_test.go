@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// setClock is a clock that a test sets, back as well.
+// setClock is a clock that a test can set, even back.
 type setClock struct{ atomic.Int64 }
 
 func (c *setClock) Micros() int64 { return c.Load() }
 
-// What a replica has stored while its clock was ahead expires when it is due by the clock that it was given then.
+// Keys that a replica stored while its clock was ahead expire by the corrected clock.
 func TestAReplicaWhoseClockIsSetBackExpiresNothingEarly(t *testing.T) {
 	c := &setClock{}
 	const begin = int64(1_700_000_000_000)
@@ -36,7 +36,7 @@ func TestAReplicaWhoseClockIsSetBackExpiresNothingEarly(t *testing.T) {
 		})
 		return n
 	}
-	for r.Run() == 0 { // the wheels take over the time
+	for r.Run() == 0 { // the wheels adopt the time
 		continue
 	}
 	if n := living(); n != 70 {

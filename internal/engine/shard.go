@@ -9,14 +9,14 @@ import (
 // shard is a part of every database, under one lock. A key's shard follows from the hash
 // of its hash tag, or of the whole key if it has no tag.
 type shard struct {
-	// Each call writes these fields, which share a cache line,
+	// Each call writes these fields, which share a cache line;
 	lock   waitLock
-	last   int64 // the latest instant of a transaction here, us
+	last   int64 // the last instant of a transaction here, us
 	calls  callCounts
-	hits   int64 // reads of keys that were there,
-	misses int64 // and that were not
+	hits   int64 // reads of keys that existed
+	misses int64 // reads of keys that did not
 
-	// and each call that writes these, up to the first of stats, in the next one.
+	// each call that writes also writes these, up to the first of stats, in the next cache line.
 	dirty atomic.Int64 // changes, as Redis counts them; written under the lock
 	freed int          // bytes freed since compaction was last considered
 	stats Counters     // without hits and misses
@@ -45,7 +45,8 @@ type shard struct {
 
 const cacheLine = 64
 
-// paddedShard is a shard in cache lines of its own, if the first one in memory begins such a line.
+// paddedShard is a shard that fills whole cache lines, so that shards share none, if the first one begins at
+// the start of a line.
 type paddedShard struct {
 	shard
 	_ [cacheLine + (cacheLine-unsafe.Sizeof(shard{})%cacheLine)%cacheLine]byte
@@ -54,8 +55,7 @@ type paddedShard struct {
 // never is the time in ms of work that is not scheduled.
 const never = math.MaxInt64
 
-// workAt notes that the reclaimer has work from ms on, and wakes the reclaimer if it would sleep
-// longer.
+// workAt records that the reclaimer has work from ms on, and wakes it if it would sleep longer.
 func (sh *shard) workAt(ms int64) {
 	if ms < sh.next.Load() {
 		sh.next.Store(ms)

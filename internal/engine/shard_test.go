@@ -5,10 +5,11 @@ import (
 	"unsafe"
 )
 
-// What each call writes is in the first cache line of a shard, and what most writes count in the second.
+// The fields that each call writes are in the first cache line of a shard, and the counters of most writes in
+// the second.
 func TestACallWritesTwoLinesOfItsShard(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
-		return // the layout is that of 64 bits
+		return // the layout is for 64 bits
 	}
 	var sh shard
 	if first, second := unsafe.Offsetof(sh.misses)+8, unsafe.Offsetof(sh.dirty); first != cacheLine || second != cacheLine {

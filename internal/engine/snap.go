@@ -32,7 +32,7 @@ var ErrSnapshotting = errors.New("another snapshot is under way")
 
 // ErrSnapshotBehind: the bytes that wait for the writer exceed SnapshotOptions.Buffer, and Abandon
 // is set.
-var ErrSnapshotBehind = errors.New("the snapshot's reader is too slow: what it has not taken yet has outgrown the buffer")
+var ErrSnapshotBehind = errors.New("the snapshot's reader is too slow: the data that waits for it exceeds the buffer")
 
 // SnapshotOptions configure a snapshot. The zero value takes all living keys.
 type SnapshotOptions struct {
@@ -51,8 +51,8 @@ type SnapshotOptions struct {
 	// Hurry makes the walk take no rests while transactions use the engine. The snapshot is then up
 	// to three times as fast, and transactions wait longer.
 	Hurry bool
-	// KeepDead keeps keys whose deadline had passed at the cut. A replica always keeps them, and so
-	// does a snapshot between BeginLoad and EndLoad: no log contains their removal.
+	// KeepDead keeps keys whose deadline had passed at the cut. A replica always keeps them, and so does a
+	// snapshot between BeginLoad and EndLoad, because no log contains their removal.
 	KeepDead bool
 	// NoCompress writes strings without compression.
 	NoCompress bool
@@ -68,10 +68,10 @@ type SnapshotOptions struct {
 // Progress counts the keys of a running snapshot or load. It is safe for concurrent use.
 type Progress struct {
 	Keys    atomic.Int64 // keys written, or loaded
-	Total   atomic.Int64 // keys to write, an estimate; in a load, the number that the file says, which may be wrong
+	Total   atomic.Int64 // keys to write, an estimate; in a load, the number in the file, which may be wrong
 	Dropped atomic.Int64 // dead keys that a load has left out
 	Short   atomic.Int64 // keys that a load has kept without their dead items
-	Offset  atomic.Int64 // bytes of the file that a load has used
+	Offset  atomic.Int64 // bytes of the file that a load has read
 }
 
 const (
@@ -84,7 +84,7 @@ const (
 	snapshotSlice   = 15
 	snapshotBuckets = 64
 	// patience is the number of times that the walk yields to transactions before it waits in a shard's line as
-	// they do. Without a bound, the walk would not end while transactions always wait.
+	// they do. Without a bound, the walk might never end while transactions always wait.
 	patience = 100
 )
 
@@ -339,8 +339,8 @@ func (s *snapshot) push(p piece) {
 	s.full.Store(true)
 }
 
-// spares is the number of buffers that the snapshot keeps for reuse. The walk and a few
-// transactions fill as many while the snapshot writes one.
+// spares is the number of buffers that the snapshot keeps for reuse. The walk and a few transactions fill
+// about that number while the snapshot writes one.
 const spares = 16
 
 // drop frees the memory of a piece that is written, or will not be.

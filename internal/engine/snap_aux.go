@@ -10,13 +10,13 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A file contains data of an engine beside its keys, as auxiliary texts: the last fencing token,
-// the expiry rules of each database that has rules, the refresh leases, and, before a key with a sliding
-// or a fresh deadline, its span or that deadline.
+// A file contains data of an engine besides its keys, as auxiliary texts: the last fencing token, the expiry
+// rules of each database that has rules, and the refresh leases. Before a key with a sliding or a fresh
+// deadline, it contains the span or that deadline.
 //
 //	ebb-token  decimal
-//	ebb-slide  decimal: the span in ms of the deadline of the key that comes next
-//	ebb-fresh  decimal: the fresh deadline in ms of the string that comes next; 1 if the string is stale
+//	ebb-slide  decimal: the span in ms of the deadline of the next key
+//	ebb-fresh  decimal: the fresh deadline in ms of the next string; 1 if the string is stale
 //	ebb-leases version 2 │ number of leases, and each: database │ key │ token │ end in ms │ owner
 //	ebb-rules  version 1 │ database │ number of rules, and each:
 //	           name │ match │ levels │ stream │ most entries │ exact │ longest value + 1
@@ -40,7 +40,7 @@ const (
 )
 
 // errAux: the value of one of ebb's auxiliary texts is invalid.
-var errAux = errors.New("the text makes no sense")
+var errAux = errors.New("the text is invalid")
 
 // writeAux writes the engine's auxiliary texts.
 func (s *snapshot) writeAux(w *rdb.Writer) {
@@ -142,7 +142,7 @@ func (db *DB) loadToken(text string) error {
 	return err
 }
 
-// loadSlide notes that the deadline of the key that comes next slides.
+// loadSlide records that the deadline of the next key slides.
 func (db *DB) loadSlide(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > MaxDeadline {

@@ -23,10 +23,9 @@ func (w waiting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestAFreezeUnderASnapshotCopiesNothing: the first write to a large container
-// while a snapshot is under way freezes it under the shard's lock, whatever it is.
-// It takes no memory for its items but a directory, and the two share their chunks.
-// The write itself copies what it writes to.
+// TestAFreezeUnderASnapshotCopiesNothing: the first write to a large container during a snapshot freezes the
+// container under the shard's lock, whatever its kind. The freeze allocates a directory, but no memory for
+// items: the two share their chunks. The write itself copies the chunk that it changes.
 func TestAFreezeUnderASnapshotCopiesNothing(t *testing.T) {
 	db := Open(Options{Databases: 16, Shards: 1, Clock: clock.NewManual(epoch)})
 	defer db.Close()
@@ -41,14 +40,14 @@ func TestAFreezeUnderASnapshotCopiesNothing(t *testing.T) {
 		for range changes {
 			x.change(rng)
 		}
-		tx.Select(int(kind)) // buckets of their own
+		tx.Select(int(kind)) // each kind has buckets of its own
 		h := tx.find([]byte("k"))
 		if err := tx.putBox(&h, []byte("k"), x.box, spec{flags: uint8(kind)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tx.Commit()
-	for range 2 { // the second snapshot finds what the first has left
+	for range 2 { // the second snapshot runs on the state that the first has left
 		w := waiting{make(chan struct{}), make(chan struct{})}
 		done := make(chan error)
 		go func() {

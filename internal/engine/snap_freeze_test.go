@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// boxes makes a large container of each kind, and what changes it.
+// boxes makes a large container of each kind, and a function that changes it.
 func boxes(tx *Tx) map[Kind]struct {
 	box
 	change func(rng *rand.Rand)
@@ -73,7 +73,7 @@ func boxes(tx *Tx) map[Kind]struct {
 	}
 }
 
-// boxText writes out all that a container holds.
+// boxText writes the whole content of a container.
 func boxText(b box) string {
 	var out []byte
 	switch b := b.(type) {

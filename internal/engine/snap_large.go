@@ -160,7 +160,7 @@ type pinned struct {
 
 	mu    sync.Mutex
 	pages map[int][]byte // the original contents of pages that a transaction has edited since
-	next  int            // the snapshot has written the pages before it
+	next  int            // the snapshot has written the pages before this one
 	over  bool
 }
 
@@ -213,15 +213,14 @@ func (p *pinned) all() []byte {
 	return b
 }
 
-// end notes that the snapshot no longer needs the string.
+// end records that the snapshot no longer needs the string.
 func (p *pinned) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over, p.bytes, p.pages = true, nil, nil // the value may keep its reference to p
 }
 
-// edits notes that a transaction is about to change bytes from lo to hi of a string in
-// place.
+// edits must be called before a transaction changes the bytes from lo to hi of a string in place.
 func (h *hit) edits(lo, hi int) {
 	if h.r == nil || !h.r.has(flagExt) {
 		return

@@ -40,7 +40,7 @@ type loadTarget uint8
 const (
 	loadHere    loadTarget = iota // into the engine's own spaces
 	loadBeside                    // into the spaces of a Staging
-	loadNowhere                   // the load builds values, and throws them away
+	loadNowhere                   // the load builds values, and discards them
 )
 
 var (
@@ -68,8 +68,9 @@ const (
 // installs and the largest values. Compressed data may unpack to the memory limit (LimitMemory, or
 // LimitUnpacked), or to 255 times the bytes of the file.
 //
-// Errors: the errors of r; *rdb.FileError for a key that is invalid or exists already (ErrTwice), and
-// for data that unpacks to more (ErrUnpacks); ErrFull; the error of ctx. Keys that were installed before the error stay.
+// Errors: the errors of r; *rdb.FileError for a key that is invalid or exists already (ErrTwice), and for
+// data that unpacks to more than allowed (ErrUnpacks); ErrFull; the error of ctx. Keys that were installed
+// before the error stay.
 func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	if o.Progress == nil {
 		o.Progress = new(Progress)
@@ -234,8 +235,7 @@ func newLoader(l *loading) *loader {
 	return x
 }
 
-// run installs batches until there are no more. After an error it receives batches and
-// does nothing with them.
+// run installs batches until there are no more. After an error it receives batches and ignores them.
 func (x *loader) run(batches chan *batch) {
 	for b := range batches {
 		if x.l.failed.Load() == nil {
@@ -247,7 +247,7 @@ func (x *loader) run(batches chan *batch) {
 		x.l.pending.Add(-int64(b.bytes))
 		select {
 		case x.l.done <- struct{}{}:
-		default: // the reader will look
+		default: // the reader checks again
 		}
 		b.entries, b.bytes = b.entries[:0], 0
 		x.l.idle.Put(b)
@@ -338,7 +338,7 @@ func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
 	return kept, e.wrong(err)
 }
 
-// check builds the values of a batch, and throws them away. It locks nothing.
+// check builds the values of a batch, and discards them. It locks nothing.
 func (x *loader) check(b *batch) error {
 	x.tx.at(0, 0)
 	x.tx.replay = true
@@ -416,22 +416,21 @@ func (e *loadEntry) wrong(err error) error {
 	return e.Wrong(err)
 }
 
-// While a file or a log fills an engine, the engine does not decide about expirations. Either the
-// log that it reads contains them later, or the log that will contain them is not open yet. So the
-// engine removes nothing during the load:
+// While a file or a log fills an engine, the engine does not decide on expirations. Either the log that it
+// reads contains them later, or the log that will contain them is not open yet. So the engine removes nothing
+// during the load:
 //
-//	replays     (Tx.Replaying, Load) see everything and apply what the file has
+//	replays     (Tx.Replaying, Load) see everything and apply the file's content
 //	others      a client's WATCH, DEBUG OBJECT, EXEC: the engine hides dead items from
 //	            them, removes and logs nothing, fires no rule, and evicts nothing
-//	waiters     are not served: the log would lack what they take
+//	waiters     are not served: the log would not contain the items that they take
 //	reclaimers  keep the wheels' time, and remove nothing
 //
-// A replica treats what its master decides in the same way (effect_replica.go); DB.passive stands
-// for both.
+// A replica treats the decisions of its master in the same way (effect_replica.go); DB.passive covers both.
 
-// BeginLoad marks the engine as being filled, until EndLoad: the engine does not expire or evict
-// anything, and does not serve waiting clients. Calls nest. BeginLoad locks all shards for a
-// moment: transactions that began before have settled when it returns. O(shards).
+// BeginLoad marks the engine as being filled until EndLoad: the engine does not expire or evict anything, and
+// does not serve waiting clients. Calls nest. BeginLoad locks all shards for a moment: transactions that
+// began before have settled when it returns. O(shards).
 func (db *DB) BeginLoad() {
 	db.lockAll()
 	db.loads++

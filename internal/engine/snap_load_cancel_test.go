@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// cancelling is a reader that cancels something when it has given some bytes.
+// cancelling is a reader that cancels a context after some bytes.
 type cancelling struct {
 	io.Reader
 	left   int
@@ -29,8 +29,8 @@ func (c *cancelling) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestALoadThatIsCancelledEndsCleanly: no goroutine stays (synctest waits for all),
-// what is there is sound and right, and the same engine takes another file.
+// TestALoadThatIsCancelledEndsCleanly: no goroutine is left (synctest waits for all), the loaded data is
+// sound and correct, and the same engine can load another file.
 func TestALoadThatIsCancelledEndsCleanly(t *testing.T) {
 	full := opened(t)
 	for i := range 20_000 {

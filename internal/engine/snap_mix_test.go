@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// picture writes down everything that is in the databases. tx holds all shards.
+// picture describes the content of all databases. tx holds all shards.
 func picture(tx *engine.Tx) map[string]string {
 	all := map[string]string{}
 	for i := range tx.DB().Databases() {
@@ -57,7 +57,7 @@ func mixed(t *testing.T, db *engine.DB, seed uint64, n int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	long := bytes.Repeat([]byte("long"), 30_000)
 	for range n {
-		// Few keys are large: they get most of the writes of their kind.
+		// Few keys are large: they get most of the writes to their kind.
 		which := 0
 		if rng.IntN(2) == 0 {
 			which = rng.IntN(200)
@@ -115,7 +115,7 @@ func mixed(t *testing.T, db *engine.DB, seed uint64, n int) {
 			tx.Del(key)
 		}
 		tx.Commit()
-		if err != nil && err != engine.ErrWrongType { // of a key that was renamed
+		if err != nil && err != engine.ErrWrongType { // the key was renamed
 			t.Error(what, err)
 			return
 		}

@@ -24,12 +24,12 @@ import (
 // with little to do, Go's sleeps end up to a millisecond late, and the walk would get a twelfth of a
 // processor instead of a third. It works for longer after such a rest.
 //
-// Except for seen, pace belongs to the walk.
+// Except for seen, only the walk uses pace.
 type pace struct {
-	busy   atomic.Bool // a transaction has begun since the walk last looked
+	busy   atomic.Bool // a transaction has begun since the walk last checked
 	from   int64       // us: the start of the piece
 	quiet  int64       // us: from this instant on, the engine counts as idle
-	credit int64       // us: what rests were too long; the next ones are shorter
+	credit int64       // us: the excess of earlier rests; the next ones are shorter
 }
 
 const (
@@ -49,14 +49,14 @@ const (
 	paceQuiet = 20_000
 )
 
-// seen notes that a transaction begins. Any goroutine may call it.
+// seen records that a transaction begins. Any goroutine may call it.
 func (p *pace) seen() {
 	if !p.busy.Load() { // most calls find busy set, and so do not write to a shared cache line
 		p.busy.Store(true)
 	}
 }
 
-// due returns how long the walk has to rest at the instant now, in us; 0: not at all.
+// due returns the time for which the walk has to rest at the instant now, in us; 0: it need not rest.
 func (p *pace) due(now int64) (rest int64) {
 	worked := now - p.from
 	if worked < pacePiece {
@@ -75,14 +75,13 @@ func (p *pace) due(now int64) (rest int64) {
 	return rest - paid
 }
 
-// rested notes that a rest has ended, which was to last for due us.
+// rested records that a rest has ended, which was planned for due us.
 func (p *pace) rested(due, now int64) {
 	p.credit = max(min(now-p.from-due, paceCredit), 0)
 	p.from = now
 }
 
-// rest rests if a piece of work is done and others use the engine. The caller has locked
-// nothing.
+// rest rests if a piece of work is done and others use the engine. The caller must hold no lock.
 func (p *pace) rest(clock clock.Clock) {
 	if us := p.due(clock.Micros()); us > 0 {
 		time.Sleep(time.Duration(us) * time.Microsecond)

@@ -9,7 +9,7 @@ type walked struct {
 	late int64 // us by which rests are too long
 }
 
-// works works for us microseconds, and returns how long it must rest afterwards.
+// works simulates us microseconds of work, and returns the length of the rest that must follow.
 func (w *walked) works(us int64) int64 {
 	w.now += us
 	rest := w.due(w.now)

@@ -7,10 +7,10 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// The snapshot writes the record of a large container while it encodes it. So it needs a few
-// buffers of 256 KiB, or some copies of the container's largest item, whatever its size. The format
-// of lists and streams begins with the number of nodes, so the snapshot encodes them twice: the
-// first time without compression, to count the nodes.
+// The snapshot writes the record of a large container while it encodes it. So it needs a few buffers of 256
+// KiB, or some copies of the container's largest item, whatever the container's size. The format of lists and
+// streams begins with the number of nodes, so the snapshot encodes them twice: the first time without
+// compression, to count the nodes.
 //
 // The marks of a delay queue are the exception: the snapshot collects all of them, to sort them.
 
@@ -25,7 +25,8 @@ const wholeRecord = 1 << 20
 // errNodes: the two passes over a frozen container found different numbers of nodes.
 var errNodes = errors.New("a value has changed while it was written: this is a bug")
 
-// writeInParts is writeLarge for a container. After an error the walk over the container goes on and writes nothing.
+// writeInParts writes the record of a container as writeLarge does. After an error the walk over the
+// container continues, but writes nothing.
 func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (err error) {
 	l, e := p.large, &s.enc
 	if cap(e.Buf) < partRoom {
@@ -42,7 +43,7 @@ func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (er
 			err = ctx.Err()
 		}
 		if err != nil {
-			e.Compress = false // the result is thrown away
+			e.Compress = false // the output is discarded
 			return
 		}
 		if e.Version() > rdb.PlainVersion {
@@ -63,14 +64,14 @@ func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (er
 	return err
 }
 
-// inNodes reports whether the file has a value in nodes: a list or a stream.
+// inNodes reports whether the file stores a value in nodes: a list or a stream.
 func (s *snapshot) inNodes(h *hit) bool {
 	k := h.r.Kind()
 	return k == Stream || k == List && (s.o.Plain || s.tx.nextIn(h) == 0)
 }
 
-// countNodes returns how many nodes the file needs for a value. It takes the time of a walk over
-// the value, and uses s.enc.
+// countNodes returns the number of nodes that the file needs for a value. It costs a walk over the value, and
+// uses s.enc.
 func (s *snapshot) countNodes(h *hit) int {
 	e := &s.enc
 	e.Reset(e.Buf[:0])

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// adders add items number i to i+n of a large container: some 128 bytes each.
+// adders add the items i to i+n to a large container: some 128 bytes each.
 func adders() map[string]func(tx *engine.Tx, key []byte, i, n int) error {
 	item := func(i int) []byte {
 		return fmt.Appendf(nil, "%08d:%s", i*7919, strings.Repeat(string(rune('a'+i%26)), 100))
@@ -95,7 +95,7 @@ func adders() map[string]func(tx *engine.Tx, key []byte, i, n int) error {
 					return err
 				}
 			}
-			for _, it := range items(i, n) { // bits everywhere: all pieces are there
+			for _, it := range items(i, n) { // with bits everywhere, all pieces exist
 				if _, err := tx.BFAdd(key, it); err != nil {
 					return err
 				}
@@ -105,7 +105,7 @@ func adders() map[string]func(tx *engine.Tx, key []byte, i, n int) error {
 	}
 }
 
-// grow makes a container at least so large.
+// grow makes a container of at least that size.
 func grow(t *testing.T, db *engine.DB, name string, size int) {
 	t.Helper()
 	key, add := []byte(name), adders()[name]
@@ -123,7 +123,7 @@ func grow(t *testing.T, db *engine.DB, name string, size int) {
 	}
 }
 
-// longest is a writer that keeps the length of the longest write, and of all.
+// longest is a writer that records the length of the longest write, and of all writes together.
 type longest struct{ one, all int }
 
 func (l *longest) Write(b []byte) (int, error) {
@@ -160,7 +160,7 @@ func TestALargeContainerIsWrittenInLittleMemory(t *testing.T) {
 	}
 }
 
-// cutting is a writer that calls something at every write.
+// cutting is a writer that calls a function at every write.
 type cutting struct {
 	bytes.Buffer
 	at func()
@@ -182,8 +182,8 @@ func TestRecordsInPartsAreWhole(t *testing.T) {
 	}
 	var want map[string]string
 	n, cut := 0, false
-	// Clients write while the snapshot writes a record: to the containers, and to keys
-	// whose records then wait.
+	// Clients write while the snapshot writes a record: to the containers, and to keys whose records must then
+	// wait.
 	file := &cutting{at: func() {
 		if !cut {
 			return

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// fillOwn makes values that redis-server 7.0 does not know as they are, a small and a
-// large one of each kind, beside some that it knows.
+// fillOwn makes values that redis-server 7.0 does not know in this form, a small and a large one of each
+// kind, and some that it knows.
 func fillOwn(t *testing.T, db *engine.DB) {
 	t.Helper()
 	for name, add := range adders() {
@@ -35,8 +35,8 @@ func fillOwn(t *testing.T, db *engine.DB) {
 	}
 }
 
-// TestAPlainSnapshotHasNothingOfOurs: version 10, no texts of ours, no module, and
-// the items that have deadlines are there without them.
+// TestAPlainSnapshotHasNothingOfOurs: the file has version 10, none of ebb's texts and modules, and the items
+// with deadlines, without their deadlines.
 func TestAPlainSnapshotHasNothingOfOurs(t *testing.T) {
 	db := opened(t)
 	fillOwn(t, db)
@@ -82,7 +82,7 @@ func TestAPlainSnapshotHasNothingOfOurs(t *testing.T) {
 	samePlainItems(t, db, file)
 }
 
-// samePlainItems compares the items of a plain file with those that are there.
+// samePlainItems compares the items of a plain file with those in the engine.
 func samePlainItems(t *testing.T, db *engine.DB, file []byte) {
 	t.Helper()
 	second, err := load(t, file, engine.LoadOptions{}, frozen())

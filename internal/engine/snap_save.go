@@ -61,7 +61,7 @@ func (c *shardSnapshot) walk() (done bool) {
 	return true
 }
 
-// most returns how many buckets the walk passes before it unlocks the shard: many more if it
+// most returns the number of buckets that the walk visits before it unlocks the shard: many more if it
 // encodes nothing.
 func (c *shardSnapshot) most() int {
 	if c.s.over.Load() {
@@ -75,13 +75,13 @@ func (c *shardSnapshot) most() int {
 func (c *shardSnapshot) leave(sp *space) {
 	if sp.unsaved = false; sp.orphan {
 		sp.release()
-		c.sh.freed += considerAfter + 1 // the reclaimer gives the slabs back
+		c.sh.freed += considerAfter + 1 // the reclaimer returns the slabs to the system
 		c.sh.workAt(0)
 	}
 }
 
-// flushed frees the memory of a space whose database a flush has emptied. If a snapshot has not
-// saved all of the space yet, the snapshot frees it later.
+// flushed frees the memory of a space after a flush of its database. If a snapshot has not saved all of the
+// space yet, the snapshot frees it later.
 func (sp *space) flushed() {
 	if sp.unsaved {
 		sp.orphan = true
@@ -153,7 +153,7 @@ func (c *shardSnapshot) flush() {
 	c.buf, c.version, c.keys = nil, 0, 0
 }
 
-// accessIs says what eviction uses the access clocks for, and so what the file contains of them.
+// accessIs is the use that eviction makes of the access clocks, which determines their part in the file.
 type accessIs uint8
 
 const (
@@ -162,7 +162,7 @@ const (
 	accessFrequency
 )
 
-// accessKept returns what eviction uses the access clocks for.
+// accessKept returns the use that eviction makes of the access clocks.
 func (db *DB) accessKept() accessIs {
 	switch e := db.eviction.Load(); {
 	case e.Keys == EvictNone:

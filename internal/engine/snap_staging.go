@@ -7,12 +7,12 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A Staging holds the data of a file beside the engine's own data. A full synchronisation uses it,
-// which must replace all data only if all of the file is valid.
+// Staging holds the data of a file, separate from the engine's own data. A full synchronisation uses it,
+// because it must replace all data only if the whole file is valid.
 //
-//	Check ─▶ reads and decodes every value, and keeps none
-//	Load  ─▶ loads into spaces of its own ─┬─▶ Tx.Install: they take the place of the engine's
-//	                                       └─▶ Discard: their memory is given back
+//	Check ─▶ reads and decodes every value, and keeps none of them
+//	Load  ─▶ loads into spaces of its own ─┬─▶ Tx.Install: they replace the engine's spaces
+//	                                       └─▶ Discard: their memory is freed
 //
 // Meanwhile, clients use the engine's own data. An engine has one Staging at a time. One goroutine
 // calls its methods.

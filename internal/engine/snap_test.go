@@ -17,11 +17,11 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// steps is a writer that waits before every write until the test lets it.
+// steps is a writer that waits before every write until the test allows it.
 type steps struct {
 	bytes.Buffer
 	reached chan struct{} // a write is about to begin
-	free    chan struct{} // closed: writes no longer need leave
+	free    chan struct{} // closed: writes no longer wait
 	fail    error
 }
 
@@ -40,7 +40,7 @@ func (s *steps) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// running is a snapshot that stands before its first write.
+// running is a snapshot that waits before its first write.
 type running struct {
 	*steps
 	t      *testing.T
@@ -48,7 +48,7 @@ type running struct {
 	cancel context.CancelFunc
 }
 
-// begin begins a snapshot, and returns when it has cut: at is called then.
+// begin begins a snapshot, and returns after its cut.
 func begin(t *testing.T, db *engine.DB, o engine.SnapshotOptions) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +73,7 @@ func begin(t *testing.T, db *engine.DB, o engine.SnapshotOptions) *running {
 	return r
 }
 
-// step lets one write begin, and waits for the next one, or for the end.
+// step allows one write, and waits for the next one or for the end.
 func (r *running) step() (more bool) {
 	select {
 	case <-r.reached:
@@ -454,7 +454,7 @@ func TestASnapshotHoldsRulesThatWriteToQueues(t *testing.T) {
 		}
 	}
 	tx.Select(1)
-	if err := tx.SetRule(stream); err != nil { // its text has the version that older releases read
+	if err := tx.SetRule(stream); err != nil { // the text of this rule has the version that older releases read
 		t.Fatal(err)
 	}
 	tx.Commit()

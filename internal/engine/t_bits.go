@@ -91,8 +91,7 @@ func (r BitRange) clip(v []byte) (part []byte, first, last byte, start int64, ok
 	return v[a : b+1], first, last, a, true
 }
 
-// BitCount returns how many bits of a range are set. O(bytes), at the speed of memory. Errors:
-// ErrWrongType.
+// BitCount returns the number of set bits in a range. O(bytes), at the speed of memory. Errors: ErrWrongType.
 func (tx *Tx) BitCount(key []byte, r BitRange) (int64, error) {
 	v, _, err := tx.Get(key)
 	if err != nil {

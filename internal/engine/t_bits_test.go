@@ -190,8 +190,7 @@ func TestCombinationsAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// A field that overflows holds what the policy says; the model calculates
-// without bounds.
+// A field that overflows has the value of its policy; the model calculates without bounds.
 func TestFieldsOverflowAsTheirPolicySays(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		o := FieldOp{Kind: FieldIncrBy, Signed: rapid.Bool().Draw(t, "signed"), Overflow: Overflow(rapid.IntRange(0, 2).Draw(t, "policy"))}

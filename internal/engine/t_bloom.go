@@ -211,9 +211,9 @@ func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(ad
 	return nil
 }
 
-// BFExists calls visit for each item with whether it was added. It may report true for an item that
-// was not added, but never false for one that was added and is not too old. A missing filter has no
-// items. O(generations · layers) for each item; it allocates nothing. Errors: ErrWrongType.
+// BFExists calls visit for each item and reports whether it was added. It may report true for an item that
+// was not added, but never false for one that was added and is not too old. A missing filter has no items.
+// O(generations · layers) for each item; it allocates nothing. Errors: ErrWrongType.
 func (tx *Tx) BFExists(key []byte, items [][]byte, visit func(found bool)) error {
 	f, err := tx.readBloom(key)
 	if err != nil {

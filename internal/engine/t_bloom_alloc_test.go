@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// Under the race detector pools lose what they hold, so this is not tested there.
+// Under the race detector pools drop objects at random, so this is not tested there.
 func TestBloomFiltersAllocateNothing(t *testing.T) {
 	db := Open(Options{Clock: clock.NewManual(epoch)})
 	defer db.Close()

@@ -7,9 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// A string may have two deadlines: up to the fresh deadline its value is fresh, from then on it is
-// stale, and at the key's own deadline it is gone. A cache goes on with stale values while one client
-// loads a new one; t_fresh_lease.go has the election of that client.
+// A string may have two deadlines. Up to the fresh deadline its value is fresh, then it is stale, and at the
+// key's own deadline it expires. A cache continues to use stale values while one client loads a new one;
+// t_fresh_lease.go has the election of that client.
 //
 //	record:  header, [deadline], [slide], key, value, entry ─▶ space.fresh, a wheel
 //
@@ -25,8 +25,8 @@ import (
 //	EBB.FRESH key 1     STALE has made the string stale
 //	EBB.FRESH key 2     the wheel has fired
 //
-// So a replica sends the event too, and after a restart or a promotion an entry fires that has not fired
-// before, and no other. Reads do not wait for the wheel: they compare the deadline.
+// So a replica sends the event too, and after a restart or a promotion exactly the entries that have not
+// fired before fire. Reads do not wait for the wheel: they compare the deadline.
 
 const (
 	// staleAt is the fresh deadline of a string that is stale, for files and the log.
@@ -77,8 +77,8 @@ func (s *byFresh) Entry(ref uint32) *wheel.Entry {
 	return (*space)(s).rec(arena.Ref(ref)).freshEntry()
 }
 
-// scheduleFresh puts a record into the wheel at its fresh deadline, also at one that has passed: the wheel
-// has not fired it. It leaves out a string that is stale.
+// scheduleFresh puts a record into the wheel at its fresh deadline, even at one that has passed, because the
+// wheel has not fired it. It leaves out a string that is stale.
 func (tx *Tx) scheduleFresh(sp *space, ref arena.Ref, at int64) {
 	if at <= staleAt {
 		return
@@ -127,11 +127,11 @@ func (tx *Tx) cutFresh(h *hit) {
 // emitFresh logs the fresh deadline of a string.
 func (tx *Tx) emitFresh(key []byte, at int64) { tx.emit(OwnPrefix+"FRESH", key, tx.itoa(1, at)) }
 
-// MakeStale makes a string stale from now on, and reports whether it is stale then. A string with neither a
-// fresh deadline nor a deadline stays as it is, and so do other kinds. If a client refreshes the key, it
-// loses its token, even if there is no such key: what it has loaded may be older than the reason for the
-// call. If an expiry rule records that the key goes stale, the reclaimer writes the entry and sends the event,
-// at once: it holds the rule's shard. Errors: ErrFull.
+// MakeStale makes a string stale from now on, and reports whether it is stale then. It does not change a
+// string with neither a fresh deadline nor a deadline, or a key of another kind. If a client refreshes the
+// key, even a missing one, it loses its token: the value that it has loaded may be older than the reason for
+// the call. If an expiry rule records that keys go stale, the reclaimer writes the entry and sends the event,
+// at once, because it holds the rule's shard. Errors: ErrFull.
 func (tx *Tx) MakeStale(key []byte) (bool, error) {
 	h := tx.find(key)
 	if h.r == nil || h.r.Kind() != String || !h.r.hasFresh() && !h.r.has(flagDeadline) {
@@ -177,8 +177,8 @@ func (tx *Tx) Refresh(key []byte, at int64) error {
 	return err
 }
 
-// wentStale reports that the fresh deadline of a string has passed. That does not change the
-// key: it ends no lease and breaks no WATCH.
+// wentStale reports that the fresh deadline of a string has passed. That is not a change of the key: it ends
+// no lease and breaks no WATCH.
 func (tx *Tx) wentStale(key []byte) {
 	tx.db.hooks.Modified(tx, key)
 	if tx.db.notify.Load()&EventExpired != 0 {
@@ -190,7 +190,7 @@ func (tx *Tx) wentStale(key []byte) {
 // stale, and 0 if it has none.
 func (k Key) Fresh() int64 { return k.r.freshUntil() }
 
-// goStale sends the events, and notes the entries of rules, of the strings that are stale now. It reports
+// goStale sends the events of the strings that are stale now, and records the entries of rules. It reports
 // whether there are more.
 func (r *Reclaimer) goStale(tx *Tx, sp *space, end int64) (more bool) {
 	for {
@@ -222,7 +222,7 @@ func (c *spaceCheck) checkFresh() error {
 		}
 	}
 	if n != c.fresh {
-		return fmt.Errorf("the wheel of fresh deadlines has %d entries, %d records are in it", n, c.fresh)
+		return fmt.Errorf("the wheel of fresh deadlines has %d entries, want %d", n, c.fresh)
 	}
 	return nil
 }

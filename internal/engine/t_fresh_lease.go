@@ -14,18 +14,18 @@ import (
 //	GETFRESH k LEASE 5000 ─▶ there is a lease: the stale value, or the line of the key (WAIT)
 //	SET k v ... IFTOKEN t ─▶ the token is the lease's: stored; every client in line gets v
 //
-// A lease lies in a table of the shard, beside the keys: a key that is missing may have one. It ends
+// A lease is in a table of the shard, separate from the keys: even a missing key may have one. It ends
 //
 //	by time          the wheel fires, the reclaimer signals the line: the first client in it is elected
 //	by Unlease       in the same way
 //	by any change    Tx.changed, of the key, and DEL or STALE of a missing one: what the client has loaded
 //	                 may be older than the change, so its SET IFTOKEN must fail
 //
-// The expiry and the eviction of the key end no lease, because they say nothing about the value. The log
-// has a DEL for these two; the lease follows it once more, because a replayed DEL ends a lease.
+// The expiry and the eviction of the key do not end a lease, because they say nothing about the value. The
+// log has a DEL for both, and a replayed DEL ends a lease; so the log repeats the lease after it.
 //
-// A client may name itself when it asks for a lease. Then it gets the same lease when it asks again, and can give it up without
-// its token: the reply with the token may have been lost.
+// A client may name itself when it requests a lease. Then it gets the same lease when it asks again, and can
+// give it up without its token, which may have been in a reply that was lost.
 //
 //	EBB.LEASE key token ms [owner]     the lease, up to and including ms; 0: it has ended
 //
@@ -34,11 +34,11 @@ import (
 // MaxRefreshLease is the longest refresh lease, in ms.
 const MaxRefreshLease = 3600 * 1000
 
-// MaxRefreshOwner is the longest name of the owner of a refresh lease, in bytes. Owners are random or name a process; the
-// names lie beside the data, which eviction does not reach.
+// MaxRefreshOwner is the longest name of the owner of a refresh lease, in bytes. Owners are random or name a
+// process; the names are outside the data, and eviction cannot free them.
 const MaxRefreshOwner = 256
 
-// leaseBytes estimates the bytes that a lease takes up beside the key's name.
+// leaseBytes estimates the bytes that a lease takes up besides the key's name.
 const leaseBytes = 176
 
 // leasesVersion is the version of the text of the leases in a file.
@@ -85,7 +85,7 @@ const (
 	FreshAbsent  Freshness = iota // there is no value
 	FreshFresh                    // the value is fresh
 	FreshStale                    // the value is stale
-	FreshRefresh                  // the caller is to load a new value, and has a token for it
+	FreshRefresh                  // the caller must load a new value, and has a token for it
 )
 
 // String returns the word for the state in the replies of GETFRESH.
@@ -95,10 +95,10 @@ func (f Freshness) String() string {
 
 // FreshOptions configure GetFresh. The zero value only reads.
 type FreshOptions struct {
-	Lease  int64  // ms, up to MaxRefreshLease: the caller can load a value, and holds the key that long if it is elected; 0: it cannot
+	Lease  int64  // ms, up to MaxRefreshLease: the caller can load a value, and gets a lease of this length if it is elected; 0: it cannot
 	Token  int64  // above 0: renew the lease with this token, and elect no client otherwise
 	Owner  []byte // the caller's name, up to MaxRefreshOwner bytes: renew the lease of this owner if it has one; empty: no name
-	Behind bool   // other clients wait in the key's line: the caller is not elected before them
+	Behind bool   // other clients wait in the key's line: the caller must not be elected before them
 }
 
 // FreshValue is the result of GetFresh.
@@ -106,15 +106,15 @@ type FreshValue struct {
 	State Freshness
 	Value []byte // in the engine's memory, valid until the next write; nil: there is no value
 	Token int64  // of FreshRefresh
-	// Millis is, in ms, for a fresh value the time until it is stale, for a stale one that until it is gone,
-	// for FreshRefresh the caller's lease, and for FreshAbsent what is left of another client's lease; -1:
-	// never, or no other client has one.
+	// Millis is, in ms: for a fresh value the time until it is stale; for a stale one the time until it expires;
+	// for FreshRefresh the caller's lease; for FreshAbsent the remaining time of another client's lease; -1 for
+	// never, or if no other client has one.
 	Millis  int64
-	Loading bool // another client loads the value, or will be asked to before the caller
+	Loading bool // another client loads the value, or will be elected before the caller
 }
 
-// GetFresh returns a string with its freshness. If the string is stale or missing, no other client loads
-// it, and o.Lease is set, it elects the caller. A string without a fresh deadline is fresh. On a replica it
+// GetFresh returns a string with its freshness. If the string is stale or missing, no other client loads it,
+// and o.Lease is set, GetFresh elects the caller. A string without a fresh deadline is fresh. On a replica it
 // elects no client. It counts as an access. Expected O(1). Errors: ErrWrongType.
 func (tx *Tx) GetFresh(key []byte, o FreshOptions) (v FreshValue, err error) {
 	h := tx.read(key)
@@ -157,7 +157,7 @@ func (tx *Tx) GetFresh(key []byte, o FreshOptions) (v FreshValue, err error) {
 		v.Millis = -1
 		if o.Behind {
 			v.Loading = true
-			tx.Signal(key) // the lease has ended, and the reclaimer has not come yet
+			tx.Signal(key) // the lease has ended, and the reclaimer has not removed it yet
 		}
 	}
 	return v, nil
@@ -187,7 +187,7 @@ func (tx *Tx) Unlease(key []byte, token int64) bool {
 	return true
 }
 
-// UnleaseOwner is Unlease for the lease of an owner, which may not know its token. O(1).
+// UnleaseOwner ends the lease of an owner, which may not know its token, as Unlease does. O(1).
 func (tx *Tx) UnleaseOwner(key, owner []byte) bool {
 	if l := tx.leaseOf(key); l == nil || !l.ownedBy(owner) {
 		return false
@@ -196,7 +196,7 @@ func (tx *Tx) UnleaseOwner(key, owner []byte) bool {
 	return true
 }
 
-// ownedBy reports whether an owner, which has a name, has the lease.
+// ownedBy reports whether a named owner has the lease.
 func (l *lease) ownedBy(owner []byte) bool { return len(owner) > 0 && l.owner == string(owner) }
 
 // Leased executes EBB.LEASE in a replay. Errors: those of CheckToken.
@@ -229,7 +229,7 @@ func (tx *Tx) leaseOf(key []byte) *lease {
 	return l
 }
 
-// putLease stores a lease of a key, in place of the one that the key has.
+// putLease stores a lease of a key, and replaces the one that the key has.
 func (tx *Tx) putLease(key []byte, token, until int64, owner string) {
 	sh := tx.db.shards[tx.shardID(key)]
 	s := &sh.leases
@@ -266,7 +266,7 @@ func (s *leaseSet) add(sh *shard, l *lease) {
 	s.all[l.key] = l
 }
 
-// remove removes a lease whose entry is in the wheel no longer.
+// remove removes a lease whose entry is no longer in the wheel.
 func (s *leaseSet) remove(db *DB, l *lease) {
 	delete(s.all, l.key)
 	s.slots[l.slot].l = nil
@@ -275,7 +275,7 @@ func (s *leaseSet) remove(db *DB, l *lease) {
 	db.ChargeApart(-l.bytes())
 }
 
-// voidLease ends the lease of a key, without an effect: the replay of the change that ends it does the
+// voidLease ends the lease of a key without an effect, because the replay of the change that ends it does the
 // same.
 func (tx *Tx) voidLease(key []byte) {
 	s := &tx.db.shards[tx.shardID(key)].leases
@@ -298,8 +298,8 @@ func (tx *Tx) revoke(key []byte) {
 	}
 }
 
-// voidLeases ends the leases of a database, or of all if dbi is -1, and reports whether there were any. The
-// transaction holds all shards. O(leases).
+// voidLeases ends the leases of a database, or of all databases if dbi is -1, and reports whether there were
+// any. The transaction holds all shards. O(leases).
 func (tx *Tx) voidLeases(dbi int) (any bool) {
 	if tx.db.leases.Load() == 0 {
 		return false
@@ -333,8 +333,8 @@ func (sh *shard) endLeases(tx *Tx, budget int) (more bool) {
 	return ok && next <= tx.ms
 }
 
-// Leases visits the refresh leases of all databases, those included whose time is over and that the
-// reclaimer has not removed yet. The transaction holds all shards. O(leases).
+// Leases visits the refresh leases of all databases, including expired ones that the reclaimer has not
+// removed yet. The transaction holds all shards. O(leases).
 func (tx *Tx) Leases(visit func(db int, key string, token, until int64, owner string)) {
 	for _, sh := range tx.db.shards {
 		for k, l := range sh.leases.all {
@@ -351,8 +351,7 @@ func (tx *Tx) emitLease(key []byte, token, until int64, owner string) {
 	tx.emit(OwnPrefix+"LEASE", key, tx.itoa(0, token), tx.itoa(1, until), []byte(owner))
 }
 
-// keepLease logs the lease of a key of the selected database once more, after an effect whose replay ends
-// it.
+// keepLease logs the lease of a key of the selected database again, after an effect whose replay ends it.
 func (tx *Tx) keepLease(key []byte) {
 	if l := tx.leaseOf(key); l != nil {
 		tx.emitLease(key, l.token, l.until, l.owner)
@@ -443,7 +442,7 @@ func (tx *Tx) setLeases(all []savedLease) {
 	tx.dbi = dbi
 }
 
-// loadFreshText notes the fresh deadline of the string that comes next.
+// loadFreshText records the fresh deadline of the next string.
 func (db *DB) loadFreshText(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > MaxDeadline {
@@ -474,7 +473,8 @@ func (db *DB) checkLeases() error {
 			return err
 		}
 		if len(s.all) != s.wheel.Len() || len(s.all)+len(s.free)+1 != len(s.slots) {
-			return fmt.Errorf("there are %d leases, the wheel has %d, and %d of %d slots are free", len(s.all), s.wheel.Len(), len(s.free), len(s.slots)-1)
+			return fmt.Errorf("there are %d leases, but the wheel has %d, and %d of %d slots are free",
+				len(s.all), s.wheel.Len(), len(s.free), len(s.slots)-1)
 		}
 		for k, l := range s.all {
 			if s.slots[l.slot].l != l || l.key != k || s.slots[l.slot].entry.Deadline() != l.until {

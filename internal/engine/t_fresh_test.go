@@ -24,7 +24,7 @@ func freshEngine(t *testing.T, hooks Hooks) (*DB, *clock.Manual) {
 	return db, clock
 }
 
-// get returns what GetFresh says as "state value".
+// get returns the result of GetFresh.
 func get(t *testing.T, db *DB, key string, o FreshOptions) FreshValue {
 	t.Helper()
 	tx := db.Begin(0, []byte(key))

@@ -30,7 +30,7 @@ type GeoQuery struct {
 	Order GeoOrder
 	Count int  // the greatest number of members to return; 0: all
 	Any   bool // with Count: return the first members that the search finds, not the first in order
-	Most  int  // the number of candidates after which the search gives up; 0: never
+	Most  int  // the number of candidates after which the search gives up; 0: no limit
 }
 
 // GeoHit is a member that a search has found.
@@ -75,7 +75,7 @@ type geoSearch struct {
 // best reports whether only the first Count hits in order are wanted.
 func (s *geoSearch) best() bool { return s.q.Count > 0 && !s.q.Any && s.q.Order != AnyOrder }
 
-// search looks at the candidates of a span. It returns false if the search gives up.
+// search examines the candidates of a span. It returns false if the search gives up.
 func (s *geoSearch) search(span geohash.Span) bool {
 	if s.v.large == nil {
 		return s.searchSmall(span)
@@ -205,9 +205,9 @@ func (s *geoSearch) finish() {
 	}
 }
 
-// GeoStore stores hits under a key, and replaces whatever the key held. The value is a geo set; if
-// unit is above 0, it is a sorted set whose scores are distances in units of unit metres. Without
-// hits, GeoStore deletes the key. Errors: ErrFull.
+// GeoStore stores hits under a key, and replaces any value of the key. The value is a geo set; if unit is
+// above 0, it is a sorted set whose scores are distances in units of unit metres. Without hits, GeoStore
+// deletes the key. Errors: ErrFull.
 func (tx *Tx) GeoStore(dst []byte, hits []GeoHit, unit float64, event string) error {
 	items := tx.z.items[:0]
 	for _, h := range hits {

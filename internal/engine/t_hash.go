@@ -30,9 +30,9 @@ func (t hashTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// HSet sets fields of a hash, given as field, value, field, value ..., and returns how many of them
-// are new. It clears their deadlines. Expected O(1) for each pair; it allocates nothing. Errors:
-// ErrWrongType; ErrFull, and HSet has set the pairs before the one that did not fit.
+// HSet sets fields of a hash, given as field, value, field, value ..., and returns the number of new fields.
+// It clears their deadlines. Expected O(1) for each pair; it allocates nothing. Errors: ErrWrongType;
+// ErrFull, after HSet has set the pairs before the one that did not fit.
 func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -75,7 +75,7 @@ func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
 	return true, nil
 }
 
-// HDel removes fields and returns how many existed. It deletes the key if the hash becomes empty.
+// HDel removes fields and returns the number that existed. It deletes the key if the hash becomes empty.
 // Errors: ErrWrongType.
 func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 	h, err := tx.container(key, Hash)
@@ -143,7 +143,7 @@ func (tx *Tx) HIncrBy(key, field []byte, by int64) (int64, error) {
 // IncrByFloat does. Errors: ErrNotFloat and ErrInfinite for by, ErrWrongType,
 // ErrFieldNotFloat, ErrNaN, ErrFull.
 func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
-	var d *big.Float // parsed if the short way cannot
+	var d *big.Float // parsed if the fast path does not apply
 	if _, short := parseDecimal(by); !short {
 		var err error
 		if d, err = parseFloat(by); err != nil {
@@ -186,8 +186,8 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	return out, nil
 }
 
-// emitIncrement logs a field's new number as HSET, so that a replay does not calculate. But HSET
-// clears a deadline. For a field with a deadline, emitIncrement logs the client's command instead.
+// emitIncrement logs a field's new number as HSET, so that a replay does not calculate. HSET clears a
+// deadline, so for a field with a deadline emitIncrement logs the client's command instead.
 func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	if !tx.db.logging.Load() {
 		return
@@ -200,9 +200,9 @@ func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	tx.emit("HSET", key, field, val)
 }
 
-// putField sets a field of the hash that container has looked up, or creates the hash. It
-// returns the state of the field before: a dead field counts as expired. deadline may be
-// packed.Keep. If large is set, the hash becomes large in any case.
+// putField sets a field of the hash that container has looked up, or creates the hash. It returns the earlier
+// state of the field; a dead field counts as expired. deadline may be packed.Keep. If large is set, the hash
+// becomes large in any case.
 func (tx *Tx) putField(h *hit, key, field, value []byte, deadline int64, large bool) (packed.State, error) {
 	dead := tx.deadUnder(h, field)
 	was, err := tx.storeField(h, key, field, value, deadline, large)
@@ -260,8 +260,7 @@ func (tx *Tx) putEnlarged(h *hit, key, field, value []byte, deadline int64) (pac
 	return was, nil
 }
 
-// fillTable copies the fields of a small hash, also the dead ones: the reclaimer has not
-// removed them yet.
+// fillTable copies the fields of a small hash, including dead ones that the reclaimer has not removed yet.
 func (tx *Tx) fillTable(t hashTable, h *hit) error {
 	if h.r == nil {
 		return nil

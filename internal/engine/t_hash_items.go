@@ -5,12 +5,11 @@ import "github.com/ebbdb/ebb/internal/packed"
 // This file implements the deadlines of hash fields. ttl_items_keyed.go has the code that hashes share with
 // sets.
 
-// HExpire gives fields of a hash a deadline in ms since 1970, if the condition allows it,
-// and calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A
-// deadline that is not in the future removes the field; HExpire stores and compares a
-// deadline beyond MaxItemDeadline as MaxItemDeadline. It removes a hash that becomes
-// empty. O(log n) for each field of a large hash. Errors: ErrWrongType; ErrFull, and
-// visit has been called for the fields before.
+// HExpire gives fields of a hash a deadline in ms since 1970, if the condition allows it, and calls visit for
+// each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that is not in the future removes
+// the field. HExpire stores and compares a deadline beyond MaxItemDeadline as MaxItemDeadline. It removes a
+// hash that becomes empty. O(log n) for each field of a large hash. Errors: ErrWrongType; ErrFull, after
+// visit has been called for the earlier fields.
 func (tx *Tx) HExpire(key []byte, fields [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	return tx.expireKeyed(&fieldsOf, key, fields, deadline, c, visit)
 }
@@ -35,12 +34,11 @@ func (tx *Tx) HPersist(key []byte, fields [][]byte, visit func(code int)) error 
 	return tx.persistKeyed(&fieldsOf, key, fields, visit)
 }
 
-// HSetEx sets fields of a hash, given as field, value, field, value ..., all of them or
-// none, with a deadline: the options' or, with Keep, the present one of each field.
-// OnlyNew requires that none of the fields exists before, OnlyOld that all do. With a
-// deadline that is not in the future, none of them remains. It reports whether it has set
-// them. Expected O(1) for each pair. Errors: ErrWrongType; BoundError, and nothing has
-// changed; ErrFull, and the pairs before the one that did not fit are set.
+// HSetEx sets fields of a hash, given as field, value, field, value ..., all of them or none, with a
+// deadline: that of the options, or, with Keep, the current one of each field. OnlyNew requires that none of
+// the fields exists before, OnlyOld that all do. With a deadline that is not in the future, none of them
+// remains. It reports whether it has set them. Expected O(1) for each pair. Errors: ErrWrongType; BoundError,
+// and nothing has changed; ErrFull, after the pairs before the one that did not fit were set.
 func (tx *Tx) HSetEx(key []byte, pairs [][]byte, o ItemOptions) (bool, error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -110,7 +108,7 @@ func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 	}
 }
 
-// emitKept logs the deadlines that fields have kept, because the HSET that logs their values clears
+// emitKept logs the deadlines that fields have kept, because the HSET that logs their values would clear
 // them.
 func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	if !tx.db.logging.Load() {
@@ -124,8 +122,8 @@ func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	}
 }
 
-// setAndGone sets fields with a deadline that has passed. It removes those that exist, and sends
-// the events of the set and of the removal.
+// setAndGone sets fields with a deadline that has passed: it removes the existing ones, and sends the events
+// of the set and of the removal.
 func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
 	if h.r == nil {
 		tx.passed(key)
@@ -206,8 +204,8 @@ func (tx *Tx) HGetDel(key []byte, fields [][]byte, visit func(value []byte, ok b
 	return err
 }
 
-// takeFields visits the values of fields and removes them, one after the other: a field
-// that is named twice is missing the second time.
+// takeFields visits the values of fields and removes them, one after the other, so that a field that is named
+// twice is missing the second time.
 func (tx *Tx) takeFields(h *hit, key []byte, fields [][]byte, visit func(value []byte, ok bool)) {
 	var few [8][]byte
 	done := few[:0]

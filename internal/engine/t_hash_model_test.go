@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hashModel is an engine's hashes beside plain maps.
+// hashModel is an engine with hashes, and plain maps with their expected content.
 type hashModel struct {
 	containerModel
 	tally
@@ -292,8 +292,7 @@ func compareFields(t *rapid.T, got map[string]string, want map[string]entry) {
 	}
 }
 
-// check compares all hashes with the model, and the layouts with what the
-// directives allow.
+// check compares all hashes with the model, and the layouts with the limits of the directives.
 func (m *hashModel) check(t *rapid.T) {
 	for _, key := range hashKeys {
 		h := m.of(key)
@@ -328,7 +327,7 @@ func (m *hashModel) check(t *rapid.T) {
 	}
 }
 
-// replay runs the effects in a second engine and compares what lives.
+// replay runs the effects in a second engine and compares the living fields.
 func (m *hashModel) replay(t *rapid.T) {
 	m.replayInto(t, replayHash, func(tx *Tx) {
 		for _, key := range hashKeys {

@@ -89,7 +89,7 @@ func (v *HashView) Deadline(field []byte) int64 {
 	return deadlineOf(d, ok)
 }
 
-// integer returns the integer in a field; there is false, and n is 0, if there is no such field.
+// integer returns the integer in a field; if there is no such field, there is false and n is 0.
 func (v *HashView) integer(field []byte) (n int64, there bool, err error) {
 	val, ok := v.Get(field)
 	if !ok {
@@ -101,12 +101,12 @@ func (v *HashView) integer(field []byte) (n int64, there bool, err error) {
 	return n, true, nil
 }
 
-// Each visits all fields, in no order.
+// Each visits all fields, in no particular order.
 func (v *HashView) Each(visit func(field, value []byte)) {
 	v.EachTimed(func(field, value []byte, _ int64) { visit(field, value) })
 }
 
-// EachTimed does the work of Each with the fields' deadlines, in ms since 1970 or NoDeadline.
+// EachTimed visits all fields as Each does, with their deadlines, in ms since 1970 or NoDeadline.
 func (v *HashView) EachTimed(visit func(field, value []byte, deadline int64)) {
 	if v.large != nil {
 		for it := range v.large.Iter(v.now) {

@@ -153,7 +153,7 @@ func (tx *Tx) pfCount(key []byte) (int64, error) {
 	if err != nil {
 		return 0, ErrCorruptHLL
 	}
-	h.preserve() // a read that writes
+	h.preserve() // this read writes
 	if img, err = tx.resize(&h, key, len(img)); err != nil {
 		return 0, err
 	}

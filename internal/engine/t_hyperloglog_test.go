@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// A sketch changes its place in memory with its size, also to one outside the
-// slabs and back, and its effects give the same bytes.
+// A sketch moves in memory when its size changes, even out of the slabs and back, and its effects give the
+// same bytes.
 func TestSketchesOfAllSizesAreKept(t *testing.T) {
 	tier.Sequential(t)
 	for _, limit := range []int{0, 3000, 1 << 20} {

@@ -16,16 +16,16 @@ import (
 // The key's deadline is the instant at which the limiter is full again: a full limiter and a missing one give the same results, so
 // expiration removes the key. A denied request changes nothing.
 
-// TakeOptions are a request to a limiter, and the limits that it applies. The key does not store
-// the limits as a property, so a service may change them with any request: limiter.State.Adopt says how.
+// TakeOptions are a request to a limiter, with the limits that it applies. The limits are not a property of
+// the key, so a service may change them with any request; see limiter.State.Adopt.
 type TakeOptions struct {
-	Algo   limiter.Algo // a key keeps its algorithm: another one is ErrWrongType
-	Limit  int64        // these three are those of limiter.Params
+	Algo   limiter.Algo // a key keeps its algorithm: another one gives ErrWrongType
+	Limit  int64        // Limit, Period and Burst as in limiter.Params
 	Period int64        // us
 	Burst  int64        // 0: Limit
 	Cost   int64        // the number of grants that this request counts as; 0 only queries whether the limiter is within its bound
 	Peek   bool         // query only: take nothing
-	Behind bool         // other clients wait; the limiter denies the request, which would overtake them
+	Behind bool         // other clients wait: the limiter denies the request, which would overtake them
 }
 
 // These are the errors of costs.
@@ -55,8 +55,8 @@ func (o *TakeOptions) check() error {
 type Taken struct {
 	Allowed   bool
 	Limit     int64         // the capacity of a full limiter: the burst
-	Remaining int64         // the capacity that is left, after this request
-	Retry     int64         // retry-after: us until it would be allowed, without other requests; -1: it is, or never will be
+	Remaining int64         // the remaining capacity, after this request
+	Retry     int64         // retry-after: us until the request would be allowed, if there are no others; -1: it is allowed, or never will be
 	Reset     int64         // reset-after: us until the limiter is full
 	Grant     limiter.Grant // for Tx.GiveBack, if the request was allowed
 }
@@ -179,7 +179,7 @@ func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allo
 			}
 		} else if !o.Peek && o.Cost > 0 {
 			h := tx.find(keys[i])
-			if h.sh.stats.LimiterDenied++; !t.Allowed { // the others would have allowed it
+			if h.sh.stats.LimiterDenied++; !t.Allowed { // the others would have allowed the request
 				tx.denied(&h, keys[i])
 			}
 		}
@@ -208,8 +208,8 @@ func (tx *Tx) ResetLimiters(keys [][]byte) (n int, err error) {
 }
 
 // WakeAt schedules a wake-up of the clients that wait for a limiter, at an instant in us or up to a
-// millisecond after it. The first of these clients knows the instant. WakeAt does not change the
-// value. O(1).
+// millisecond after it. The first of these clients computes the instant. WakeAt does not change the value.
+// O(1).
 func (tx *Tx) WakeAt(key []byte, us int64) {
 	h, err := tx.container(key, Limiter)
 	if err == nil && h.r != nil {
@@ -280,9 +280,9 @@ func (tx *Tx) settleLimiter(h *hit, key []byte, l *limiter.State, event string) 
 	return nil
 }
 
-// GiveBack returns a grant that did not reach its client, and reports whether the limiter no longer
-// counts it. The limiter still counts the grant if later grants depend on it: gcra only knows the
-// sum of the grants, and must not return more than the grant took. Errors: ErrWrongType.
+// GiveBack returns a grant that did not reach its client, and reports whether the limiter no longer counts
+// it. The limiter still counts the grant if later grants depend on it: gcra stores only the sum of the
+// grants, and must not return more than the grant took. Errors: ErrWrongType.
 func (tx *Tx) GiveBack(key []byte, g limiter.Grant) (ok bool, err error) {
 	h, err := tx.container(key, Limiter)
 	if err != nil || h.r == nil {
@@ -297,7 +297,7 @@ func (tx *Tx) GiveBack(key []byte, g limiter.Grant) (ok bool, err error) {
 	if err := tx.settleLimiter(&h, key, &l, "rl.giveback"); err != nil {
 		return false, err
 	}
-	// A replay cannot compute the value of this later from the other effects, so GiveBack logs it.
+	// A replay could not compute the later value from the other effects, so GiveBack logs it.
 	if h.r != nil && tx.db.logging.Load() && !tx.replay {
 		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, h), []byte("REPLACE"), []byte("ABSTTL"))
 	}
@@ -309,7 +309,7 @@ type LimiterInfo struct {
 	Algo             limiter.Algo
 	Limit, Burst     int64
 	Period           int64 // us
-	Remaining, Reset int64 // as Taken has them
+	Remaining, Reset int64 // as in Taken
 	Retry            int64 // us until the limiter allows a cost of 1; 0: now
 	Reservations     []limiter.Reservation
 }
@@ -329,8 +329,8 @@ func (tx *Tx) LimiterInfo(key []byte) (i LimiterInfo, ok bool, err error) {
 		Reset: max(0, l.Full(tx.now)-tx.now), Retry: l.Earliest(tx.now, 1) - tx.now, Reservations: l.Reservations()}, true, nil
 }
 
-// limiterModule dumps a limiter as the bytes of its record, the form first, and a log without its
-// dead entries.
+// limiterModule dumps a limiter as the bytes of its record, beginning with the form; a log is dumped without
+// its dead entries.
 func limiterModule() module {
 	return module{
 		name: "ebb-limit",

@@ -12,8 +12,8 @@ import (
 // its true deadline. The engine moves an entry when it is early by an eighth of the remaining time,
 // so that counts by the wheel stay close to the truth.
 
-// lateSlack is the time, in ms, by which an entry may be early in any case. It is longer than the debt of most
-// limiters with occasional requests, and shorter than the horizon of a forecast.
+// lateSlack is the time, in ms, by which an entry may be early in any case. It is longer than the debt of
+// most limiters that are used now and then, and shorter than the horizon of a forecast.
 const lateSlack = 1000
 
 // late reports whether the record is a limiter whose deadline differs from that of its

@@ -13,11 +13,10 @@ type ReserveOptions struct {
 	ID      int64 // in a replay, the reservation's token; 0: a new one
 }
 
-// Reserve takes a cost now, or in the future if the limiter does not allow it now. It returns the
-// instant from which on the client may use the grant: now, or the earliest instant that the
-// reservations before it allow. ok is false, and nothing has changed, if that is later than
-// MaxWait, or other clients wait. Reserve is only for GCRA. O(outstanding reservations), seldom
-// their square.
+// Reserve takes a cost now, or in the future if the limiter does not allow it now. It returns the instant
+// from which the client may use the grant: now, or the earliest instant that the earlier reservations allow.
+// If that is later than MaxWait, or other clients wait, ok is false and nothing has changed. Reserve works
+// with GCRA only. O(outstanding reservations), rarely their square.
 //
 // Errors: ErrWrongType, ErrNeverServed, limiter.ErrReserved, those of Take.
 func (tx *Tx) Reserve(key []byte, o ReserveOptions) (r limiter.Reservation, ok bool, err error) {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever bytes a payload holds, it is refused or is a limiter that answers.
+// Any bytes of a payload are refused, or give a limiter that works.
 func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		db := Open(Options{Clock: clock.NewManual(epoch), Shards: 1})
@@ -54,8 +54,8 @@ func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
 	})
 }
 
-// The limiter's deadline is the first millisecond that is not before the instant
-// at which it is full; until then it answers from its state, then from none.
+// The limiter's deadline is the first millisecond that is not before the instant at which it is full: until
+// then it answers from its state, and afterwards as a missing limiter.
 func TestALimiterExpiresWhenItIsFull(t *testing.T) {
 	clock := clock.NewManual(epoch)
 	db := Open(Options{Clock: clock, Shards: 1})
@@ -92,8 +92,7 @@ func TestTakesAreCounted(t *testing.T) {
 	}
 }
 
-// A state from a server whose clock is ahead allows no more, and tells the truth
-// about when.
+// A state from a server whose clock is ahead does not allow more, and its retry-after is correct.
 func TestALimiterFromAheadOfTheClock(t *testing.T) {
 	key := []byte("k")
 	for algo := range limiter.Algos {

@@ -8,25 +8,24 @@ import (
 	"github.com/ebbdb/ebb/internal/topk"
 )
 
-// The limiters that deny most.
+// The limiters that deny the most requests.
 //
-// Each space has a sketch of 128 keys (internal/topk), made with its first denial and fed by
-// denials alone; a grant looks whether its key is in it. Counts are halved each minute, so
-// that a key that is no longer throttled leaves. The sketch is a statistic: no log or file
-// has it, and a replica, which takes from no limiter, has none. It goes with its database in
-// SWAPDB and FLUSHDB.
+// Each space has a sketch of 128 keys (internal/topk). Its first denial creates the sketch, and only denials
+// add to it; a grant only checks whether its key is in it. Counts are halved each minute, so that a key that
+// is no longer throttled leaves. The sketch is a statistic: no log or file contains it, and a replica, which
+// does not take from limiters, has none. It belongs to its database in SWAPDB and FLUSHDB.
 
 // ThrottledKey is a limiter that has denied requests lately. A request counts fully in the
 // minute in which it was made, then half, then a quarter.
 type ThrottledKey struct {
 	Key     []byte
 	Denied  int64
-	Allowed int64 // since the sketch has the key
-	Since   int64 // the denial since which it has the key, ms since 1970
+	Allowed int64 // since the key is in the sketch
+	Since   int64 // the denial that put the key into the sketch, ms since 1970
 	Error   int64 // Denied is too high by this at most, and never too low
 }
 
-// denied notes a denial by the limiter at key, which h has looked up.
+// denied records a denial by the limiter at key, which h has looked up.
 func (tx *Tx) denied(h *hit, key []byte) {
 	sp := tx.makeSpace(h)
 	if sp.throttled == nil {
@@ -36,9 +35,9 @@ func (tx *Tx) denied(h *hit, key []byte) {
 	sp.throttled.Add(h.h, key, 1, tx.ms)
 }
 
-// Throttled returns the keys of the selected database whose limiters have denied most
-// lately, most denials first, and at most n of them. match, which may be nil, chooses keys.
-// It locks one shard at a time, unless the transaction holds them. O(128 x shards).
+// Throttled returns the keys of the selected database whose limiters have recently denied the most requests,
+// the most denials first, at most n of them. match selects keys; it may be nil. Throttled locks one shard at
+// a time, unless the transaction holds them. O(128 x shards).
 func (tx *Tx) Throttled(n int, match func(key []byte) bool) (rows []ThrottledKey) {
 	for i := range tx.db.shards {
 		tx.inShard(i, func(t *Tx, sp *space) (done bool) {
@@ -60,8 +59,8 @@ func (tx *Tx) Throttled(n int, match func(key []byte) bool) (rows []ThrottledKey
 	return rows[:min(n, len(rows))]
 }
 
-// ForgetThrottled removes the keys that match, which may be nil for all keys, from the sketches of the
-// selected database. It locks one shard at a time, unless the transaction holds them. O(128 x shards).
+// ForgetThrottled removes the keys that match selects (nil: all keys) from the sketches of the selected
+// database. It locks one shard at a time, unless the transaction holds them. O(128 x shards).
 func (tx *Tx) ForgetThrottled(match func(key []byte) bool) {
 	for i := range tx.db.shards {
 		tx.inShard(i, func(_ *Tx, sp *space) (done bool) {
@@ -76,7 +75,7 @@ func (tx *Tx) ForgetThrottled(match func(key []byte) bool) {
 	}
 }
 
-// Throttled is Tx.Throttled on a database, for a caller that has no transaction.
+// Throttled does the work of Tx.Throttled on a database, without a transaction.
 func (db *DB) Throttled(dbi, n int) []ThrottledKey {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)

@@ -16,7 +16,7 @@ func TestTheKeysThatDenyMostAreWithinTheirError(t *testing.T) {
 	take := func(dbi int, key string) {
 		tx := db.Begin(dbi, []byte(key))
 		defer tx.Commit()
-		got, err := tx.Take([]byte(key), TakeOptions{Limit: 1, Period: 1e6, Cost: 2}) // more than it ever allows
+		got, err := tx.Take([]byte(key), TakeOptions{Limit: 1, Period: 1e6, Cost: 2}) // more than the limiter ever allows
 		if err != nil || got.Allowed {
 			t.Fatal(got, err)
 		}

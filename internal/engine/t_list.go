@@ -13,7 +13,7 @@ import (
 // elements. So the positions that it logs mean the same in a replay, which sees all stored
 // elements.
 
-// End says on which side of a list a command works.
+// End is a side of a list.
 type End uint8
 
 // These are the ends.
@@ -28,7 +28,7 @@ var (
 	popped = [...]string{Head: "lpop", Tail: "rpop"}
 )
 
-// These are the effects of an end.
+// The effects of each end.
 var (
 	pushCommand = [...]string{Head: "LPUSH", Tail: "RPUSH"}
 	popCommand  = [...]string{Head: "LPOP", Tail: "RPOP"}
@@ -36,9 +36,8 @@ var (
 )
 
 // LPush adds elements, one after the other, at an end of a list and returns the list's length. With
-// onlyThere, it does not create a missing key, and returns 0. Expected O(1) for each element; it
-// allocates nothing. Errors: ErrWrongType; ErrFull, and LPush has added the elements before the one
-// that did not fit.
+// onlyThere, it does not create a missing key, and returns 0. Expected O(1) for each element; it allocates
+// nothing. Errors: ErrWrongType; ErrFull, after LPush has added the elements before the one that did not fit.
 func (tx *Tx) LPush(key []byte, end End, elems [][]byte, onlyThere bool) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil && onlyThere {
@@ -143,7 +142,7 @@ func (tx *Tx) rotate(h *hit, key []byte, out, in End, deadline int64, length int
 	if length == 1 || out == in {
 		return nil
 	}
-	if h.box() == nil { // cannot fail: the same bytes fit once more
+	if h.box() == nil { // cannot fail: the same bytes fit again
 		tx.cut(h, key, out, 1, length)
 		return tx.pushOne(h, key, in, tx.ebuf, deadline)
 	}
@@ -337,8 +336,8 @@ func removeEqual(p packed.Packed, elem []byte, count int, now int64) (packed.Pac
 	return p, n
 }
 
-// LTrim removes all elements but those from position start to stop, both included. Negative
-// positions count from the tail. O(removed). Errors: ErrWrongType.
+// LTrim removes all elements except those from position start to stop, both included. Negative positions
+// count from the tail. O(removed). Errors: ErrWrongType.
 func (tx *Tx) LTrim(key []byte, start, stop int64) error {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil {

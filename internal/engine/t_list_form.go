@@ -87,8 +87,8 @@ func (tx *Tx) lapseList(h *hit, key []byte, budget int) {
 	tx.lapsedItems(h, key, dead, left, EventList, "lexpired")
 }
 
-// push adds elements at an end of a list that writeList has looked up, or creates one,
-// and returns how many it added.
+// push adds elements at an end of a list that writeList has looked up, or creates a list. It returns the
+// number of elements that it added.
 func (tx *Tx) push(h *hit, key []byte, end End, elems [][]byte, deadline int64) (done int, err error) {
 	if h.r == nil || h.box() == nil {
 		n := 0
@@ -123,7 +123,7 @@ func (tx *Tx) push(h *hit, key []byte, end End, elems [][]byte, deadline int64) 
 	return done, err
 }
 
-// pushOne is push for one element, which may lie in tx.ebuf.
+// pushOne does the work of push for one element, which may be in tx.ebuf.
 func (tx *Tx) pushOne(h *hit, key []byte, end End, elem []byte, deadline int64) error {
 	tx.one[0] = elem
 	_, err := tx.push(h, key, end, tx.one[:], deadline)
@@ -245,8 +245,8 @@ func (tx *Tx) shortened(h *hit, key []byte, n int, event string) {
 	}
 }
 
-// settleShort finishes a write that may have made a large list shorter. The list becomes small
-// where Redis 7.2 would make it a listpack, at half the limit.
+// settleShort finishes a write that may have made a large list shorter. The list becomes small when Redis 7.2
+// would make it a listpack: at half the limit.
 func (tx *Tx) settleShort(h *hit, key []byte) {
 	if h.r == nil || h.box() == nil {
 		return
@@ -272,7 +272,7 @@ func (tx *Tx) settleShort(h *hit, key []byte) {
 	}
 }
 
-// The functions below are the rules of Redis for the size of a listpack in a list.
+// The functions below are Redis's rules for the size of a listpack in a list.
 
 // listLimit returns the bytes and elements that list-max-listpack-size allows.
 func listLimit(size int) (bytes, count int) {
@@ -305,7 +305,7 @@ func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
 	return total > most
 }
 
-// outgrownAt is outgrown for one more element, for a listpack of the given length. O(1).
+// outgrownAt does the work of outgrown for one more element, for a listpack of the given length. O(1).
 func (tx *Tx) outgrownAt(p packed.Packed, have, bytes int) bool {
 	most, count := listLimit(tx.db.layout.Load().ListSize)
 	return p.Count() >= min(count, packed.MaxItems) || len(p)+bytes > maxSmall || have+bytes > most

@@ -2,19 +2,17 @@ package engine
 
 import "slices"
 
-// This file implements the deadlines of list elements. The commands address elements by position. A
-// command resolves all positions before it changes anything, so they refer to the list as the
-// command found it. It also removes the dead elements first, so the positions mean the same in a
-// replay.
+// This file implements the deadlines of list elements. The commands address elements by position. A command
+// resolves all positions before it changes anything, so they refer to the list before the command. It also
+// removes the dead elements first, so that the positions mean the same in a replay.
 //
-// The log names the removal of elements with commands that every server knows; see emitRemoved.
+// The log expresses the removal of elements with commands that every server knows; see emitRemoved.
 
-// LExpire gives the elements at some positions, negative from the tail, a deadline in ms since
-// 1970, if the condition allows it. It calls visit for each with ItemMissing, ItemRefused, ItemDone
-// or ItemOutlived. A deadline that is not in the future removes the element. LExpire stores and
-// compares a deadline beyond MaxItemDeadline as MaxItemDeadline. It deletes the key if the list
-// becomes empty. O(sqrt n) for each position in a large list. Errors: ErrWrongType; ErrFull, and
-// the positions before have been visited.
+// LExpire gives the elements at some positions, negative from the tail, a deadline in ms since 1970, if the
+// condition allows it. It calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A
+// deadline that is not in the future removes the element. LExpire stores and compares a deadline beyond
+// MaxItemDeadline as MaxItemDeadline. It deletes the key if the list becomes empty. O(sqrt n) for each
+// position in a large list. Errors: ErrWrongType; ErrFull, after the earlier positions have been visited.
 func (tx *Tx) LExpire(key []byte, indexes []int64, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.writeList(key)
 	if err != nil {
@@ -56,8 +54,8 @@ func (tx *Tx) expireElement(h *hit, key []byte, i int, deadline int64, c Conditi
 	return ItemDone, tx.stampElement(h, key, i, deadline)
 }
 
-// expireElementsNow removes the elements at some positions, if the condition allows the deadline. The deadline
-// has passed.
+// expireElementsNow removes the elements at some positions, if the condition allows the deadline, which has
+// passed.
 func (tx *Tx) expireElementsNow(h *hit, key []byte, places []int, deadline int64, c Condition, visit func(code int)) {
 	gone := make(map[int]bool, len(places))
 	for _, i := range places {
@@ -136,9 +134,8 @@ func (v *ListView) Deadline(index int64) int64 {
 	return deadlineOf(it.deadline(), true)
 }
 
-// LPersist removes the deadlines of the elements at some positions and calls visit for each with
-// ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType; ErrFull, and the positions before
-// have been visited.
+// LPersist removes the deadlines of the elements at some positions and calls visit for each with ItemMissing,
+// ItemUntimed or ItemDone. Errors: ErrWrongType; ErrFull, after the earlier positions have been visited.
 func (tx *Tx) LPersist(key []byte, indexes []int64, visit func(code int)) error {
 	h, err := tx.writeList(key)
 	if err != nil {
@@ -226,8 +223,8 @@ func (tx *Tx) emitPushEx(key []byte, end End, elems [][]byte, deadline int64) {
 	tx.emitPlaces("LPEXPIREAT", key, deadline, places)
 }
 
-// places converts positions, negative from the tail, to positions from the head of the present
-// list; -1 where there is no element.
+// places converts positions, negative from the tail, to positions from the head of the current list; -1 if
+// there is no element.
 func (tx *Tx) places(h *hit, indexes []int64) []int {
 	v := tx.viewList(h)
 	n := int64(v.Len())
@@ -266,8 +263,8 @@ func (tx *Tx) stampElement(h *hit, key []byte, i int, deadline int64) error {
 	return nil
 }
 
-// emitPlaces logs a deadline of the elements at some positions, or a command
-// without one if it is negative.
+// emitPlaces logs a deadline of the elements at some positions; if it is negative, a command without a
+// deadline.
 func (tx *Tx) emitPlaces(name string, key []byte, deadline int64, places []int) {
 	if !tx.db.logging.Load() || tx.replay {
 		return

@@ -43,7 +43,7 @@ func (m *listModel) elem(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"x", "y", "zzz", "7", ""}).Draw(t, "elem")
 }
 
-// alive drops the dead of a list from the model, as reads do.
+// alive removes the dead elements of a list from the model, as reads do.
 func (m *listModel) alive(key []byte) []modelElem {
 	now := m.clock.Micros() / 1000
 	l := slices.DeleteFunc(m.lists[string(key)], func(e modelElem) bool { return e.deadline != 0 && now > e.deadline })
@@ -248,7 +248,7 @@ func (m *listModel) Trim(t *rapid.T) {
 	}
 }
 
-// places draws some positions, and where they are in a list: -1 for nowhere.
+// places draws some positions, and returns their places in the list: -1 for none.
 func (m *listModel) places(t *rapid.T, l []modelElem) (indexes []int64, at []int) {
 	for range rapid.IntRange(1, 4).Draw(t, "places") {
 		i := rapid.IntRange(-len(l)-1, len(l)).Draw(t, "index")
@@ -300,7 +300,7 @@ func (m *listModel) Expire(t *rapid.T) {
 	}
 }
 
-// without takes elements out of the model.
+// without removes elements from the model.
 func (m *listModel) without(key []byte, gone map[int]bool) {
 	var left []modelElem
 	for i, e := range m.lists[string(key)] {
@@ -460,7 +460,7 @@ func (m *listModel) Find(t *rapid.T) {
 	}
 }
 
-// Check compares everything that reads show.
+// Check compares the results of all reads.
 func (m *listModel) Check(t *rapid.T) {
 	for _, k := range []string{"a", "b"} {
 		key := []byte(k)
@@ -508,8 +508,7 @@ func TestListsBehaveAsSlicesWithDeadlines(t *testing.T) {
 	})
 }
 
-// replay runs the effects in a second engine, whose living elements must be the
-// same then.
+// replay runs the effects in a second engine, whose living elements must then be the same.
 func (m *listModel) replay(t *rapid.T) {
 	c := containerModel{db: m.db, clock: m.clock}
 	c.replayInto(t, replayList, func(tx *Tx) {

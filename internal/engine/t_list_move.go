@@ -8,7 +8,7 @@ import (
 
 // This file moves several elements at once.
 
-// ListMove says which elements LMoveMany moves, and how it orders them.
+// ListMove selects the elements that LMoveMany moves, and their order.
 type ListMove struct {
 	From, To End  // the end of the source, and the end of the destination
 	Count    int  // the greatest number of elements to move, at least 1
@@ -16,12 +16,12 @@ type ListMove struct {
 	OneByOne bool // the order of Count calls of LMove; otherwise the elements keep their order
 }
 
-// LMoveMany moves elements with their deadlines from an end of a list to an end of another one, or
-// of the same. It returns how many it has moved: 0 if there is no source, or if Exactly is set and the source
-// has fewer than Count. If there are any, it calls begin with their number and then visit with each,
-// from the destination's left to its right. It moves all or, after an error, none.
-// On one list it changes nothing if the elements keep their order and their end. O(count); O(count
-// sqrt n) if they are reversed in place at one end of a large list. Errors: ErrWrongType, ErrFull.
+// LMoveMany moves elements with their deadlines from an end of a list to an end of another list, or of the
+// same one. It returns the number of moved elements: 0 if there is no source, or if Exactly is set and the
+// source has fewer than Count. If there are any, it calls begin with their number and then visit with each,
+// from the destination's left to its right. It moves all or, after an error, none. On one list it changes
+// nothing if the elements keep their order and their end. O(count); O(count sqrt n) if they are reversed in
+// place at one end of a large list. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) LMoveMany(from, to []byte, m ListMove, begin func(n int), visit func(elem []byte)) (n int, err error) {
 	src, err := tx.writeList(from)
 	if err != nil || src.r == nil {
@@ -71,9 +71,9 @@ type movedBlock struct {
 	still     bool    // the move changes nothing
 }
 
-// block copies n elements at an end of a list. It pushes them at the end where the move puts them.
-// Within one list the elements that move by themselves alone may be pushed at the other end, so that
-// the list is never empty in between.
+// block copies n elements at an end of a list, and selects the end at which they are pushed. If a move within
+// one list involves all elements, they may be pushed at the other end, so that the list is never empty in
+// between.
 func (tx *Tx) block(v *ListView, m ListMove, n, length int, same bool) movedBlock {
 	b := movedBlock{end: m.To, still: same && m.From == m.To && !m.OneByOne}
 	if same && n == length {
@@ -98,14 +98,14 @@ func (tx *Tx) block(v *ListView, m ListMove, n, length int, same bool) movedBloc
 		}
 	}
 	b.elems = tx.z.args
-	if reversed := m.OneByOne && m.From == m.To; reversed != (b.end == Head) { // both undo each other
+	if reversed := m.OneByOne && m.From == m.To; reversed != (b.end == Head) { // both reversals cancel out
 		slices.Reverse(b.elems)
 		slices.Reverse(b.deadlines)
 	}
 	return b
 }
 
-// elem returns the i-th element from the left, as the elements lie after the pushes.
+// elem returns the i-th element from the left, in the order after the pushes.
 func (b *movedBlock) elem(i int) []byte {
 	if b.end == Head {
 		i = len(b.elems) - 1 - i
@@ -229,7 +229,7 @@ func (tx *Tx) rearrange(h *hit, key []byte, b movedBlock, out End, length int) e
 }
 
 // emitMoved logs a move with commands that every server knows: a pop and a push. On one list the push comes
-// first where the list would be empty in between. The elements' deadlines follow.
+// first if the list would be empty in between. The elements' deadlines follow.
 func (tx *Tx) emitMoved(from, to []byte, b movedBlock, out End, length int) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -246,8 +246,8 @@ func (tx *Tx) emitMoved(from, to []byte, b movedBlock, out End, length int) {
 	}
 }
 
-// emitDeadlines logs the deadlines of a block that was pushed, one command for each different deadline.
-// It uses the scratch memory that the elements are in.
+// emitDeadlines logs the deadlines of a block that was pushed, with one command for each different deadline.
+// It reuses the scratch memory of the elements.
 func (tx *Tx) emitDeadlines(key []byte, b movedBlock) {
 	if b.deadlines == nil {
 		return

@@ -51,7 +51,7 @@ func (tx *Tx) viewList(h *hit) ListView {
 // Exists reports whether there is a list.
 func (v *ListView) Exists() bool { return v.small != nil || v.large != nil }
 
-// Bytes returns about how many bytes the list takes up.
+// Bytes returns the approximate memory of the list.
 func (v *ListView) Bytes() int {
 	if v.large != nil {
 		return v.large.Bytes()
@@ -109,9 +109,9 @@ func (v *ListView) Range(from, to int, visit func(elem []byte)) {
 	}
 }
 
-// Positions visits the positions of elements that equal elem, from the rank-th match on; negative
-// ranks count from the tail. It visits at most count matches, or all if count is 0. It looks at no
-// more than limit elements, or at all if limit is 0. O(n).
+// Positions visits the positions of elements that equal elem, from the rank-th match on; negative ranks count
+// from the tail. It visits at most count matches, or all if count is 0. It compares at most limit elements,
+// or all if limit is 0. O(n).
 func (v *ListView) Positions(elem []byte, rank, count, limit int64, visit func(pos int)) {
 	if !v.Exists() {
 		return
@@ -159,8 +159,7 @@ type listIter struct {
 	c     chunklist.Iter
 }
 
-// from returns an iterator that stands before the first element at an end. The caller walks it with
-// step.
+// from returns an iterator before the first element at an end. The caller advances it with step.
 func (v *ListView) from(end End) (it listIter) {
 	switch {
 	case v.large != nil && end == Head:

@@ -4,7 +4,7 @@ import "github.com/ebbdb/ebb/internal/holders"
 
 // A lock has one owner, or several owners who share it, each with a lease.
 //
-//	AcquireLock ─▶ a fencing token, greater than all before it in this engine;
+//	AcquireLock ─▶ a fencing token, greater than all earlier ones in this engine;
 //	               the protected resource refuses smaller ones
 //	RenewLock   ─▶ a new lease for the same token
 //	ReleaseLock, or the end of the lease ─▶ the last holder's removal deletes the key

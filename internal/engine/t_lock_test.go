@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/holders"
 )
 
-// locking is an engine on a clock of its own, with one lock to play with.
+// locking is an engine on a manual clock, with one lock.
 type locking struct {
 	db    *DB
 	clock *clock.Manual
@@ -59,7 +59,7 @@ func TestTokensGrowWhateverTheClockDoes(t *testing.T) {
 	l.clock.Advance(11 * time.Millisecond)
 	next("after the lease")
 	l.db.del(0, []byte("k"))
-	l.db.clock = clock.NewManual(time.UnixMicro(l.clock.Micros() - 3600e6)) // no clock of the engine's does that
+	l.db.clock = clock.NewManual(time.UnixMicro(l.clock.Micros() - 3600e6)) // the engine's own clock never does that
 	next("after a step back")
 	if want := l.clock.Micros(); last < want {
 		t.Errorf("the token is %d, the engine has seen %d", last, want)
@@ -121,7 +121,7 @@ func TestReturnedPermitsAreThoseThatWereTaken(t *testing.T) {
 	})
 }
 
-// Foreign bytes are refused where anything is wrong with them, and never panic.
+// Damaged bytes are always refused, and never cause a panic.
 func TestDamagedLocksAreRefused(t *testing.T) {
 	l := newLocking(t)
 	l.acquire(t, "one", AcquireOptions{Lease: 10, Shared: true})
@@ -200,7 +200,7 @@ func TestGrantsAndWaitsAreCounted(t *testing.T) {
 	}
 }
 
-// Two owners never have one lock, even if memory is used up.
+// Two owners never have one lock, even if memory is full.
 func TestLocksAreNotEvicted(t *testing.T) {
 	for _, others := range []int{0, 2000} {
 		db := Open(Options{Shards: 2, Clock: clock.NewManual(time.UnixMilli(1e12))})

@@ -19,9 +19,9 @@ import (
 //	                       └───────────┼─────────┘  due again, or a dead letter
 //	                                   └─ not taken in time: dropped
 //
-// A job is ready when now >= due; the engine does no work for that. A lease is over, and a job has
-// expired, when now is later than its last ms, as everywhere. lapseQueue handles these jobs and
-// logs each step (DQ.STEP), because the result depends on the queue's configuration.
+// A job is ready when now >= due; the engine does no work for that. A lease has ended, or a job has expired,
+// when now is later than its last ms, as everywhere. lapseQueue handles these jobs and logs each step
+// (DQ.STEP), because the result depends on the queue's configuration.
 //
 // Every command that changes a queue is Timed: its effect carries the instant, the ids and the
 // tokens, so that a replay has the same queue after each effect.
@@ -33,7 +33,7 @@ type Job = delayq.Job
 // QueueConfig is the configuration of a delay queue. The zero QueueConfig sets no limits.
 type QueueConfig = delayq.Config
 
-// PausedForGood as the PausedUntil of a QueueConfig is a pause without an end.
+// PausedForGood is the PausedUntil of a QueueConfig for a pause without an end.
 const PausedForGood = delayq.MaxTime
 
 // These are the limits of a job.
@@ -109,9 +109,9 @@ func (tx *Tx) storeQueue(h *hit, key []byte, q *delayq.Queue) error {
 	return nil
 }
 
-// settleQueue finishes a change of a queue, which has been logged: it delivers the jobs that are due to
-// the queue's stream, counts the queue's bytes, schedules its next deadline and sends the event. It
-// deletes the key of a queue that holds nothing.
+// settleQueue finishes a change of a queue, which has been logged: it delivers the due jobs to the queue's
+// stream, counts the queue's bytes, schedules its next deadline and sends the event. It deletes the key of an
+// empty queue.
 func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 	if len(q.Deliver) > 0 && tx.deliverJobs(h, key, queueBox{q}, lapseMet) > 0 {
 		defer tx.changed(key, EventModule, "dqdeliver")
@@ -127,7 +127,7 @@ func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 	tx.date(h)
 }
 
-// emitQueue logs a command and appends the transaction's instant to it.
+// emitQueue logs a command with the transaction's instant appended.
 func (tx *Tx) emitQueue(name string, args ...[]byte) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -145,22 +145,22 @@ type QueueAdd struct {
 	ID       []byte // nil: QueueAdd makes an id from a new token
 	Payload  []byte
 	Due      int64 // ms since 1970; may be in the past
-	Expire   int64 // ms after Due at which the queue drops the job if no worker took it; 0: never
+	Expire   int64 // ms after Due; the queue then drops the job if no worker took it; 0: never
 	Priority uint8 // up to MaxPriority; of the due jobs, a worker gets the highest first
-	MaxLen   int64 // the queue refuses the job if it holds this many jobs; 0: the limit of the queue
+	MaxLen   int64 // the queue refuses the job if it already holds MaxLen jobs; 0: the limit of the queue
 	// Unique is the time in ms during which the queue ignores further jobs with the same id, or,
 	// without an id, with the same payload; 0: none.
 	Unique int64
-	// Replace puts the job in the place of one that waits under the same id, whatever Unique says. A leased
-	// job stays, and the new one is not added.
+	// Replace replaces a waiting job with the same id, whatever Unique says. If that job is leased, it stays,
+	// and the new one is not added.
 	Replace bool
 	// Token is set in a replay: QueueAdd makes the id from it. If it is 0, QueueAdd takes a new
 	// token.
 	Token int64
 }
 
-// mark returns the key by which the queue recognises a job that it must not add again: its id, or a
-// digest of its payload.
+// mark returns the key by which the queue recognises a job that it must not add again: its id, or a digest of
+// its payload.
 func (a *QueueAdd) mark() []byte {
 	if a.ID != nil {
 		return append([]byte{'i'}, a.ID...)
@@ -169,9 +169,9 @@ func (a *QueueAdd) mark() []byte {
 	return append([]byte{'p'}, sum[:16]...)
 }
 
-// QueueAdd adds a job to a delay queue and returns its id, valid until the next call. It creates a
-// missing queue. added is false if there is a job with the id that Replace does not replace, or if one
-// with the same mark was added less than Unique ago. O(log n). Errors: ErrWrongType, ErrQueueFull, ErrFull.
+// QueueAdd adds a job to a delay queue and returns its id, valid until the next call. It creates a missing
+// queue. added is false if there is a job with the id that Replace does not replace, or if a job with the
+// same mark was added less than Unique ago. O(log n). Errors: ErrWrongType, ErrQueueFull, ErrFull.
 func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -213,7 +213,7 @@ func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err erro
 	}
 	if err != nil {
 		if old != nil {
-			_ = q.Add(old, tx.ms) // into the memory that it had
+			_ = q.Add(old, tx.ms) // it fits into the memory that it had
 		}
 		return nil, false, ErrFull
 	}
@@ -236,8 +236,8 @@ func (tx *Tx) suppressed(q *delayq.Queue, mark []byte) bool {
 	return mark != nil && !tx.replay && q.Marked(mark, tx.ms)
 }
 
-// queueFull reports whether the queue holds limit jobs, or, if limit is 0, as many as its
-// configuration allows.
+// queueFull reports whether the queue holds limit jobs, or, if limit is 0, the most that its configuration
+// allows.
 func (tx *Tx) queueFull(q *delayq.Queue, limit int64) bool {
 	if limit == 0 {
 		limit = q.MaxLen
@@ -281,8 +281,8 @@ func (tx *Tx) putJob(q *delayq.Queue, j *Job, mark []byte, unique int64) error {
 	return err
 }
 
-// logQueueAdd logs an addition. A job that has replaced another is one effect: DQ.CANCEL of the only job
-// would remove the queue, with its counts and its deadline.
+// logQueueAdd logs an addition. The replacement of a job is a single effect, because a DQ.CANCEL of the only
+// job would remove the queue with its counts and its deadline.
 func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64, replaced bool) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -311,10 +311,9 @@ func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64, replaced bool) {
 	tx.emitQueue("DQ.ADD", args...)
 }
 
-// QueueConfigure sets the configuration of a queue, and creates the queue if there is
-// none. It removes a queue that has no jobs and gets the zero configuration. The configuration that the
-// queue has changes nothing. O(1).
-// Errors: ErrWrongType, ErrDeadLetter, ErrDeliver, ErrFull.
+// QueueConfigure sets the configuration of a queue, and creates a missing queue. It removes a queue that has
+// no jobs and gets the zero configuration. If the configuration is unchanged, it does nothing. O(1). Errors:
+// ErrWrongType, ErrDeadLetter, ErrDeliver, ErrFull.
 func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -365,7 +364,7 @@ func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	return nil
 }
 
-// sameTag reports whether another key can hold the dead letters of a key: the two differ, and are
+// sameTag reports whether another key can hold the dead letters of a key: it must differ from the key, and be
 // in the same hash slot.
 func sameTag(key, other []byte) bool {
 	return string(hashTag(key)) == string(hashTag(other)) && string(key) != string(other)

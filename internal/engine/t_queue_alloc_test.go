@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Under the race detector pools lose what they hold, so this is not tested there.
+// Under the race detector pools drop objects at random, so this is not tested there.
 func TestDelayQueuesAllocateNothing(t *testing.T) {
 	db, _ := openQueues(t)
 	addJobs(t, db, 2000, 60_000)
@@ -48,8 +48,8 @@ func TestDelayQueuesAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkOccurrences has a schedule add jobs that no worker takes, as many as -keys says: a million. The job's id is its schedule's
-// name and its instant, 20 bytes, and the payload has 16 bytes.
+// In BenchmarkOccurrences a schedule adds jobs that no worker takes; -keys sets their number, by default a
+// million. The job's id is its schedule's name and its instant, 20 bytes, and the payload has 16 bytes.
 func BenchmarkOccurrences(b *testing.B) {
 	for b.Loop() {
 		db, clock := openQueues(b)

@@ -8,9 +8,9 @@ import "strconv"
 //	the job is due ─▶ the reclaimer, or any command on the queue ─▶ XADD stream * id i payload p due ms
 //	                                                                DQ.STEP key DELIVER i
 //
-// Both are one step: the entry is there, or the job waits. The stream has the hash tag of the queue, so
-// that a transaction which holds the queue holds the stream. A stream that cannot take an entry
-// suspends the delivery: the jobs wait, and the next change of the queue, or the reclaimer after 100 ms, tries again.
+// Both are one step: either the entry exists, or the job waits. The stream has the hash tag of the queue, so
+// that a transaction that holds the queue also holds the stream. A stream that cannot take an entry suspends
+// the delivery: the jobs wait, and the next change of the queue, or the reclaimer after 100 ms, tries again.
 
 // These are the fields of an entry.
 var (
@@ -19,7 +19,7 @@ var (
 	sentDue     = []byte("due")
 )
 
-// These are the reasons for which a stream cannot take a job.
+// The reasons why a stream cannot take a job.
 const (
 	whyStreamTag  = "the stream does not have the hash tag of the queue"
 	whyStreamType = "the stream's key holds another type"
@@ -53,7 +53,7 @@ func (tx *Tx) deliverJobs(h *hit, key []byte, q queueBox, budget int) (n int) {
 			break
 		}
 		reads := tx.reads
-		tx.reads = false // a snapshot keeps the stream as it was
+		tx.reads = false // a snapshot saves the stream before the change
 		_, _, err := tx.XAdd(q.Deliver, &XAdd{Auto: true, Pairs: [][]byte{
 			sentID, j.ID, sentPayload, j.Payload, sentDue, strconv.AppendInt(due[:0], j.Due, 10)}})
 		tx.reads = reads
@@ -71,8 +71,8 @@ func (tx *Tx) deliverJobs(h *hit, key []byte, q queueBox, budget int) (n int) {
 	return n
 }
 
-// streamTrouble returns the reason for which a queue cannot deliver to a stream; "": it can. It does
-// not settle the key, which may be another queue in the middle of a delivery.
+// streamTrouble returns the reason why a queue cannot deliver to a stream; "" if it can. It does not settle
+// the key, which may be another queue in the middle of a delivery.
 func (tx *Tx) streamTrouble(key, stream []byte) string {
 	if !sameTag(key, stream) { // the queue was renamed to another hash slot
 		return whyStreamTag

@@ -9,19 +9,18 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A DUMP payload has a delay queue in the following format. All numbers are uvarints, and a length
-// stands before each text:
+// The format of a delay queue in a DUMP payload. All numbers are uvarints, and each text follows its length:
 //
 //	version: 1, 2 of a queue that is paused or has schedules, or 3 of one that delivers to a stream
 //	configuration: most deliveries, dead letters' key, most jobs
-//	of version 2 and 3: the last ms of the pause or 0; schedules, how many, and each: flags, name, payload,
+//	of version 2 and 3: the last ms of the pause or 0; schedules, their number, and each: flags, name, payload,
 //	    every, expression, zone, from, until, late, expire, next, last, runs, skipped, too late
 //	of version 3: the stream
-//	what left: dead, dropped, expired
-//	jobs, how many, and each: priority and flags, deliveries, due, [expire],
+//	jobs that left: dead, dropped, expired
+//	jobs, their number, and each: priority and flags, deliveries, due, [expire],
 //	    [token, until], id, payload; first those that wait, in their order, then
 //	    those that are leased, by the ends of their leases
-//	marks, how many, and each: deadline, key; in that order
+//	marks, their number, and each: deadline, key; in that order
 //
 // Equal queues give equal bytes.
 const (
@@ -85,7 +84,7 @@ func dumpQueue(tx *Tx, e *rdb.Encoder, h *hit) []byte {
 // queueWriter writes the parts of a payload.
 type queueWriter struct {
 	e *rdb.Encoder
-	b []byte // what e has not taken yet
+	b []byte // the bytes that e has not taken yet
 }
 
 func (w *queueWriter) number(n int64) { w.b = binary.AppendUvarint(w.b, uint64(n)) }

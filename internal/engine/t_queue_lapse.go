@@ -17,12 +17,12 @@ import (
 //	DQ.STEP key DELIVER id NOW us             a job has become an entry of a stream, see t_queue_deliver.go
 //	DQ.STEP key TICK name due next ... NOW us a schedule was due, see t_queue_schedule.go
 //
-// The instant is when the engine noticed it. A job whose lease is over is due from the ms after the
-// lease on, regardless of that instant.
+// The instant is the one at which the engine noticed the end. A job whose lease has ended is due from the ms
+// after the lease, regardless of that instant.
 
-// lapseQueue handles the due items of a queue: jobs whose leases are over, jobs that have expired,
-// marks and schedules, and the deliveries to a stream. It handles up to about budget of each. It wakes the clients that wait for jobs that
-// have become due.
+// lapseQueue handles the due items of a queue: jobs whose leases have ended, expired jobs, marks and
+// schedules, and the deliveries to a stream. It handles up to about budget of each. It wakes the clients that
+// wait for jobs that have become due.
 func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	q := h.box().(queueBox).Queue
 	var seen [lapsedKinds]int
@@ -54,7 +54,7 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 		if seen[what] > 0 && !tx.hiding() {
 			tx.changed(key, EventModule, event)
 			tx.dirty--
-			if what == lapsedDead || what == lapsedTick { // expiry does not count, and XAdd has counted what was sent
+			if what == lapsedDead || what == lapsedTick { // expiry does not count, and XAdd has counted the entries
 				tx.dirty += seen[what]
 			}
 		}
@@ -80,7 +80,7 @@ const (
 	lapsedKinds
 )
 
-// lapseJob handles one job whose lease or time is over, and logs it. It updates h, because the
+// lapseJob handles one job that has expired or whose lease has ended, and logs it. It updates h, because the
 // table may have changed.
 func (tx *Tx) lapseJob(h *hit, key []byte, q *delayq.Queue, ref uint32) (what int) {
 	j := q.Job(ref)
@@ -108,10 +108,9 @@ func (tx *Tx) lapseJob(h *hit, key []byte, q *delayq.Queue, ref uint32) (what in
 	return lapsedLease
 }
 
-// giveUp ends the lease of a job that was not acknowledged. A spent job becomes a dead letter, or
-// is dropped if the queue has no dead letters. Another job is due again, and so is a spent one that
-// the dead letters cannot take. giveUp calls noted when it can no longer fail, before the change.
-// Errors: ErrFull.
+// giveUp ends the lease of a job that was not acknowledged. A spent job becomes a dead letter, or is dropped
+// if the queue has no dead letters. Any other job is due again, and so is a spent one that the dead letters
+// cannot take. giveUp calls noted when it can no longer fail, before the change. Errors: ErrFull.
 func (tx *Tx) giveUp(h *hit, key []byte, q *delayq.Queue, ref uint32, dl *hit, spent bool, due int64, noted func()) error {
 	if !spent {
 		if !q.CanRelease() {
@@ -140,8 +139,8 @@ func (tx *Tx) giveUp(h *hit, key []byte, q *delayq.Queue, ref uint32, dl *hit, s
 	return nil
 }
 
-// findDeadLetters reports whether a leased job is spent, which means that it was delivered as often
-// as the queue allows, and returns the dead-letter queue for it; nil: none. If the dead-letter
+// findDeadLetters reports whether a leased job is spent, which means that it has had the greatest number of
+// deliveries that the queue allows, and returns the dead-letter queue for it, or nil. If the dead-letter
 // queue cannot take the job, the job does not count as spent.
 func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit, spent bool) {
 	if q.MaxDeliveries == 0 || q.Job(ref).Deliveries < q.MaxDeliveries {
@@ -166,7 +165,7 @@ func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit,
 // boundFull reports whether a queue's configuration refuses a further job.
 func (tx *Tx) boundFull(q *delayq.Queue) bool { return q.MaxLen > 0 && int64(q.Len()) >= q.MaxLen }
 
-// findPlainly is find without the removal of due items in the container. Its callers are in the
+// findPlainly finds a key as find does, without removing due items in the container. Its callers are in the
 // middle of a change of another container.
 func (tx *Tx) findPlainly(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)

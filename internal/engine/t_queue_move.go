@@ -12,19 +12,19 @@ var ErrMove = errors.New("a move needs two keys with the same hash tag")
 // moveBatch is the number of ids in one effect of QueueMove.
 const moveBatch = 1024
 
-// KeepDue as the delay of QueueMove leaves the jobs' due instants as they are.
+// KeepDue, as the delay of QueueMove, keeps the jobs' due instants.
 const KeepDue = -1
 
-// QueueMove moves waiting jobs from one delay queue to another, as new jobs with no deliveries, and returns how many.
-// It creates a missing destination. ids names the jobs; if it is nil, QueueMove takes the first count jobs in the order
-// of delivery. Leased jobs stay, and so do jobs whose id the destination has. A job is due delay ms from now, or with
-// KeepDue when it was due before. O(log n) for each job. Errors: ErrWrongType, ErrMove; ErrQueueFull and ErrFull if
-// not a single job could be moved.
+// QueueMove moves waiting jobs from one delay queue to another, as new jobs with no deliveries, and returns
+// their number. It creates a missing destination. ids selects the jobs; if it is nil, QueueMove takes the
+// first count jobs in the order of delivery. Leased jobs stay, and so do jobs whose id the destination has. A
+// job is due delay ms from now, or with KeepDue at its old due instant. O(log n) for each job. Errors:
+// ErrWrongType, ErrMove; ErrQueueFull and ErrFull if not a single job could be moved.
 func (tx *Tx) QueueMove(from, to []byte, ids [][]byte, count int, delay int64) (n int, err error) {
 	if !sameTag(from, to) {
 		return 0, ErrMove
 	}
-	// Both queues settle what is due first. That may change the other one: its dead letters arrive.
+	// Both queues first settle their due items. That may change the other one, which may get dead letters.
 	if _, _, err = tx.queue(to); err == nil {
 		_, _, err = tx.queue(from)
 	}
@@ -49,7 +49,7 @@ func (tx *Tx) QueueMove(from, to []byte, ids [][]byte, count int, delay int64) (
 		m.log()
 	}
 	if m.target != nil {
-		tx.settleQueue(&m.dst, to, m.target, "dqadd") // or removes a queue that was made in vain
+		tx.settleQueue(&m.dst, to, m.target, "dqadd") // or removes a queue that was created for nothing
 	}
 	if m.moved == 0 {
 		return 0, err
@@ -121,7 +121,7 @@ func (tx *Tx) firstJobs(q *delayq.Queue, count int) (ids [][]byte) {
 	return ids
 }
 
-// moveTarget returns the queue that jobs are moved to, and makes it if it is missing.
+// moveTarget returns the queue that jobs are moved to, and creates a missing one.
 func (tx *Tx) moveTarget(h *hit, key []byte) (*delayq.Queue, error) {
 	if h.r != nil {
 		return h.box().(queueBox).Queue, nil

@@ -9,19 +9,19 @@ import (
 )
 
 // A schedule adds a job to its delay queue at each occurrence of a rule. The job's id is the name of the
-// schedule, @ and the due instant in ms. The engine adds the job and dates the next occurrence in one
-// step when it first notices that the time has come: in its reclaimer, or in any command on the queue.
-// So each occurrence becomes a job once, and no client has to live. The step is in the log:
+// schedule, @ and the due instant in ms. The engine adds the job and computes the next occurrence in one step
+// when it first notices that the instant has passed: in its reclaimer, or in any command on the queue. So
+// each occurrence becomes a job once, and no client needs to run. The step is in the log:
 //
 //	DQ.STEP key TICK name due next skipped toolate NOW us
 //
-// A replay takes the instants from the log, so that engines with other tables of time zones have the
-// same jobs.
+// A replay takes the instants from the log, so that engines with different tables of time zones have the same
+// jobs.
 
 // QueueSchedule is a schedule of a delay queue with its state. Its owner must not change it.
 type QueueSchedule = cron.Schedule
 
-// QueueOccurrence says what became of the occurrences of a schedule up to an instant.
+// QueueOccurrence describes the outcome of a schedule's occurrences up to an instant.
 type QueueOccurrence = cron.Occurrence
 
 // These are the limits of schedules.
@@ -40,12 +40,12 @@ var (
 	ErrZone = cron.ErrZone
 )
 
-// QueueSchedule adds a schedule to a delay queue, or replaces the one with its name, and returns the
-// instant of its next occurrence in ms since 1970. It creates a missing queue. Of s it reads the name,
-// the payload and the rule, and in a replay Next; the engine keeps s. A From of 0 is now for a rule with
-// Every, and no bound for others. If the schedule exists and has the same instants, it goes on: its
-// next occurrence and its counts stay. O(log n). Errors: ErrWrongType, ErrSchedules, ErrNoOccurrence,
-// ErrFull, and those of package cron.
+// QueueSchedule adds a schedule to a delay queue, or replaces the one with its name, and returns the instant
+// of its next occurrence in ms since 1970. It creates a missing queue. It reads the name, the payload and the
+// rule of s, and in a replay Next; the engine keeps s. A From of 0 means now for a rule with Every, and no
+// bound for others. If the schedule exists and has the same instants, it continues with its next occurrence
+// and its counts. O(log n). Errors: ErrWrongType, ErrSchedules, ErrNoOccurrence, ErrFull, and those of
+// package cron.
 func (tx *Tx) QueueSchedule(key []byte, s *QueueSchedule) (next int64, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -94,7 +94,8 @@ func (tx *Tx) startSchedule(s, old *QueueSchedule) error {
 	return nil
 }
 
-// parseSchedule parses a schedule. In a replay, another machine has accepted its zone.
+// parseSchedule parses a schedule. In a replay it accepts an unknown zone, because another machine has
+// accepted it.
 func (tx *Tx) parseSchedule(s *QueueSchedule) error {
 	if tx.replay {
 		return s.Load()
@@ -102,7 +103,7 @@ func (tx *Tx) parseSchedule(s *QueueSchedule) error {
 	return s.Parse()
 }
 
-// logSchedule logs a schedule, with the instants that the clock and the zones gave.
+// logSchedule logs a schedule, with the instants that were computed from the clock and the zones.
 func (tx *Tx) logSchedule(key []byte, s *QueueSchedule) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -131,7 +132,7 @@ func (tx *Tx) logSchedule(key []byte, s *QueueSchedule) {
 	tx.emitQueue("DQ.SCHEDULE", args...)
 }
 
-// QueueUnschedule removes schedules by name and returns how many there were. Jobs that they have added
+// QueueUnschedule removes schedules by name and returns the number that existed. Jobs that they have added
 // stay. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) QueueUnschedule(key []byte, names [][]byte) (n int, err error) {
 	h, q, err := tx.queue(key)
@@ -170,7 +171,7 @@ func (tx *Tx) QueueScheduleOf(key, name []byte) (*QueueSchedule, error) {
 	return q.Schedule(name), nil
 }
 
-// tickQueue adds the jobs of up to budget schedules that are due, and returns how many were due.
+// tickQueue adds the jobs of up to budget due schedules, and returns the number of due schedules.
 func (tx *Tx) tickQueue(h *hit, key []byte, q *delayq.Queue, budget int) (ticks int) {
 	for range budget {
 		s := q.NextSchedule()
@@ -195,7 +196,7 @@ func (tx *Tx) tickQueue(h *hit, key []byte, q *delayq.Queue, budget int) (ticks 
 	return ticks
 }
 
-// countOccurrence adds what happened to a schedule to the statistics.
+// countOccurrence adds an occurrence to the statistics.
 func (tx *Tx) countOccurrence(h *hit, o QueueOccurrence) {
 	stats := &h.sh.stats
 	if o.Due != 0 {

@@ -6,11 +6,10 @@ import "github.com/ebbdb/ebb/internal/delayq"
 // at its start, before it gives up its search for a live one: the reclaimer continues.
 const popDead = 4096
 
-// QueuePop leases up to count due jobs for lease ms, and calls visit for each: in the order of
-// priority, highest first, then of the due instant, then of the addition. It returns their number,
-// which is 0 while the queue is paused.
-// Each job has a token of its own, greater than all before it. O(log n) for each. Errors:
-// ErrWrongType; ErrDelivers; ErrFull, and then it has leased fewer than it could have.
+// QueuePop leases up to count due jobs for lease ms, and calls visit for each: in the order of priority,
+// highest first, then of the due instant, then of the addition. It returns their number, which is 0 while the
+// queue is paused. Each job has a token of its own, greater than all earlier ones. O(log n) for each. Errors:
+// ErrWrongType; ErrDelivers; ErrFull, after it has leased fewer than it could have.
 func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
@@ -97,8 +96,8 @@ func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueNack ends a lease early. The job is due again after delay ms, unless it was delivered as
-// often as the queue allows. QueueNack reports whether the caller held the lease. O(log n). Errors:
+// QueueNack ends a lease early. The job is due again after delay ms, unless it has had the greatest number of
+// deliveries that the queue allows. QueueNack reports whether the caller held the lease. O(log n). Errors:
 // ErrWrongType, ErrFull.
 func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
@@ -146,8 +145,8 @@ func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueCancel removes jobs, whatever their state: a worker with a lease on one loses the lease. It
-// returns how many existed. O(log n) for each. Errors: ErrWrongType.
+// QueueCancel removes jobs in any state: a worker with a lease on one loses the lease. It returns the number
+// that existed. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) QueueCancel(key []byte, ids [][]byte) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {

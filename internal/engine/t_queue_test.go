@@ -39,7 +39,8 @@ func popJobs(t testing.TB, db *DB, n int, lease int64, visit func(Job)) int {
 	return n
 }
 
-// Jobs become ready without any work of the engine, so it does not matter how many do.
+// Jobs become ready without any work of the engine, so the number of jobs that fall due together does not
+// matter.
 func TestJobsThatFallDueTogetherNeedNoWork(t *testing.T) {
 	tier.Sequential(t)
 	db, clock := openQueues(t)
@@ -92,8 +93,8 @@ func TestTheCopyOfASuspendedQueueIsDated(t *testing.T) {
 	}
 }
 
-// Of many leases that end together a command settles no more than lapseMet, and
-// yet finds what it came for; nothing is lost and nothing comes twice.
+// If many leases end together, a command settles no more than lapseMet of them, and still finds its job; no
+// job is lost or delivered twice.
 func TestManyLeasesThatEndTogetherAreSettledInSlices(t *testing.T) {
 	const jobs = 5000
 	db, clock := openQueues(t)
@@ -134,7 +135,7 @@ func TestManyLeasesThatEndTogetherAreSettledInSlices(t *testing.T) {
 	}
 }
 
-// A delivery says how late it was.
+// A delivery counts its lateness.
 func TestLatenessIsCounted(t *testing.T) {
 	db, clock := openQueues(t)
 	addJobs(t, db, 1, 10)
@@ -148,7 +149,7 @@ func TestLatenessIsCounted(t *testing.T) {
 	}
 }
 
-// What was damaged before it was sealed is refused, or is a queue like any other.
+// A payload that was damaged before it was sealed is refused, or is a valid queue.
 func FuzzRestoreQueue(f *testing.F) {
 	db, _ := openQueues(f)
 	addJobs(f, db, 3, 10)

@@ -83,7 +83,7 @@ func (tx *Tx) QueuePeek(key []byte, p JobPage, visit func(Job)) error {
 	return nil
 }
 
-// peekSettled is QueuePeek on a replica, which leaves due jobs to the master.
+// peekSettled does the work of QueuePeek on a replica, which leaves due jobs to the master.
 func (tx *Tx) peekSettled(q *delayq.Queue, p JobPage, show func(Job) bool) {
 	skipping, more := p.After != nil, true
 	next := func(j Job) bool {
@@ -130,7 +130,7 @@ func (tx *Tx) QueueGet(key, id []byte) (j Job, ok bool, err error) {
 // QueueInfo describes a delay queue.
 type QueueInfo struct {
 	QueueConfig
-	Suspended              string // why the stream of Deliver takes no jobs at present; "": it does
+	Suspended              string // the reason why the stream of Deliver takes no jobs now; "": it does
 	Delayed, Ready, Leased int    // jobs by state
 	Unique                 int    // marks: ids and payloads that the queue does not add again for now
 	Oldest                 int64  // the earliest due instant of the ready jobs, ms since 1970; 0: no job is ready
@@ -154,7 +154,7 @@ func (tx *Tx) QueueInfo(key []byte) (i QueueInfo, ok bool, err error) {
 	return i, true, nil
 }
 
-// seenQueue returns the QueueInfo of a queue as a read sees it.
+// seenQueue returns the QueueInfo of a queue for a read.
 func (tx *Tx) seenQueue(q *delayq.Queue) (i QueueInfo) {
 	if i.QueueConfig = q.Config; !q.Paused(tx.ms) {
 		i.PausedUntil = 0

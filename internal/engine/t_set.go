@@ -36,9 +36,8 @@ func (t setTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// SAdd adds members to a set and returns how many of them are new. O(1) for each in a large set; it
-// allocates nothing. Errors: ErrWrongType; ErrFull, and SAdd has added the members before the one
-// that did not fit.
+// SAdd adds members to a set and returns the number of new ones. O(1) for each in a large set; it allocates
+// nothing. Errors: ErrWrongType; ErrFull, after SAdd has added the members before the one that did not fit.
 func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil {
@@ -73,8 +72,8 @@ func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	return added, err
 }
 
-// emitRevived logs, as SPERSIST, that members which were dead exist again, without a deadline. A
-// replay sees dead members, so the SADD in the log would not change them.
+// emitRevived logs, as SPERSIST, that dead members exist again, without a deadline. A replay sees dead
+// members, so the SADD in the log would not change them.
 func (tx *Tx) emitRevived(key []byte, members [][]byte) {
 	if len(members) > 0 {
 		n := tx.itoa(0, int64(len(members)))
@@ -186,8 +185,8 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	return true, nil
 }
 
-// moveOut removes a member that SMove has added to the other set, logs the move, and reports whether living members are left. If
-// not, the set is gone.
+// moveOut removes a member that SMove has added to the other set, logs the move, and reports whether living
+// members are left. If not, the set no longer exists.
 func (tx *Tx) moveOut(src *hit, from, to []byte, one [][]byte) (left bool) {
 	tx.remove(src, one)
 	left = tx.living(src) > 0
@@ -347,8 +346,8 @@ func (tx *Tx) sampleInts(all, n int) []int {
 	return places
 }
 
-// popAllBut removes all members of a large set but left random ones. These become a new set and
-// keep their deadlines. It does not copy dead members.
+// popAllBut removes all members of a large set except left random ones. These become a new set and keep their
+// deadlines. It does not copy dead members.
 func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, log *itemLog, visit func(member []byte)) error {
 	stays := sampler{left: v.Len(), want: left, rng: tx.random()}
 	b := setBuilder{tx: tx, hint: left}

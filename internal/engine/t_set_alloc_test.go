@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// Under the race detector pools lose what they hold, so this is not tested there.
+// Under the race detector pools drop objects at random, so this is not tested there.
 func TestSetsAllocateNothing(t *testing.T) {
 	for form, l := range map[string]Layout{"intset": {SetIntegers: 1 << 20}, "listpack": {SetEntries: 1 << 20, SetValue: 64}, "hashtable": {}} {
 		db := Open(Options{Clock: clock.NewManual(epoch)})
@@ -42,7 +42,7 @@ func TestSetsAllocateNothing(t *testing.T) {
 			}
 			tx.Unlock()
 		}
-		for range 3000 { // chunks and tables have their size then
+		for range 3000 { // afterwards chunks and tables have their final size
 			f()
 		}
 		if n := testing.AllocsPerRun(1000, f); n > 0 {

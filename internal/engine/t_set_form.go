@@ -58,8 +58,8 @@ func (tx *Tx) addMember(h *hit, key, member []byte, least setForm) (packed.State
 	return was, err
 }
 
-// addFirst makes a packed set of the members of a missing key and returns how many there are. It returns false, and
-// changes nothing, if a member is too long for this form, or if memory runs out.
+// addFirst makes a packed set of the members of a missing key and returns the number of members. It returns
+// false, and changes nothing, if a member is too long for this form, or if memory runs out.
 func (tx *Tx) addFirst(h *hit, key []byte, members [][]byte) (n int, ok bool) {
 	var seen seen
 	longest := tx.db.layout.Load().SetValue
@@ -222,8 +222,7 @@ func (tx *Tx) addEnlarged(h *hit, key, member []byte) (packed.State, error) {
 	return was, nil
 }
 
-// fillSet copies the members of a small set, also the dead ones, which the reclaimer has not
-// removed yet.
+// fillSet copies the members of a small set, including dead ones that the reclaimer has not removed yet.
 func fillSet(d *dict.Dict, img packed.Packed) error {
 	var b [20]byte
 	if img.Kind() == packed.KindIntSet {
@@ -248,11 +247,11 @@ func fillSet(d *dict.Dict, img packed.Packed) error {
 	return nil
 }
 
-// setBuilder builds a set without a key. As in Redis, the members and their order decide its form.
+// setBuilder builds a set without a key. As in Redis, the members and their order determine its form.
 type setBuilder struct {
 	tx      *Tx
 	start   setForm       // begins with this form; the zero value is a set of integers
-	hint    int           // if not 0: the number of members to come, which selects start
+	hint    int           // if not 0: the number of members to come, which determines start
 	expect  int           // the least number of members that the set will have
 	repeats bool          // members may come more than once
 	img     packed.Packed // small, in Go memory; nil: empty
@@ -262,11 +261,11 @@ type setBuilder struct {
 	index   *memberIndex  // the members of a packed img, if repeats
 }
 
-// add adds a member without a deadline, unless the set has it. A member that is not an integer must stay as it is until the set is
-// stored or discarded, if members repeat, and must not lie in the set's own memory.
+// add adds a member without a deadline, unless the set has it. If members may repeat, one that is not an
+// integer must stay unchanged until the set is stored or discarded. It must not be in the set's own memory.
 func (b *setBuilder) add(member []byte) error { return b.put(member, 0) }
 
-// put is add with a deadline.
+// put adds a member with a deadline.
 func (b *setBuilder) put(member []byte, deadline int64) error {
 	before, s := b.n, packed.StrOf(member)
 	if b.hint > 0 {
@@ -295,7 +294,7 @@ func (tx *Tx) startForm(isInt bool, n int) setForm {
 	return tableForm
 }
 
-// putLarge is put for a set that is large, or has to become large.
+// putLarge does the work of put for a set that is large, or has to become large.
 func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 	if b.table == nil {
 		b.table = b.tx.newSetTable().Dict
@@ -340,8 +339,8 @@ func (b *setBuilder) dropIndex() {
 	b.index = nil
 }
 
-// putSmall is put for a small set. It returns false, and changes nothing, if the set would have to
-// become large.
+// putSmall does the work of put for a small set. It returns false, and changes nothing, if the set would have
+// to become large.
 func (b *setBuilder) putSmall(l *Layout, member []byte, text packed.Str, deadline int64) bool {
 	if b.start == tableForm {
 		return false
@@ -380,7 +379,7 @@ func (b *setBuilder) putSmall(l *Layout, member []byte, text packed.Str, deadlin
 	return true
 }
 
-// putInt is putSmall into a set of integers.
+// putInt does the work of putSmall for a set of integers.
 func (b *setBuilder) putInt(l *Layout, s packed.IntSet, n int64) bool {
 	e, ok := s.Add(n)
 	if ok && (s.Len() >= min(l.SetIntegers, packed.MaxItems) || e.Size() > maxSmall) {
@@ -442,8 +441,8 @@ func (b *setBuilder) storeIn(h *hit, key []byte) error {
 	return err
 }
 
-// store makes the set the value of a key, without a deadline, and replaces whatever the key held.
-// The builder must not be used after it. Errors: ErrFull.
+// store makes the set the value of a key, without a deadline, and replaces any value of the key. The builder
+// must not be used after it. Errors: ErrFull.
 func (b *setBuilder) store(key []byte) error {
 	b.dropIndex()
 	h := b.tx.find(key)

@@ -5,12 +5,12 @@ import "github.com/ebbdb/ebb/internal/packed"
 // This file implements the deadlines of set members. ttl_items_keyed.go has the code that sets share with
 // hashes.
 
-// SExpire gives members of a set a deadline in ms since 1970, if the condition allows it, and calls
-// visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that is not in
-// the future removes the member. SExpire stores and compares a deadline beyond MaxItemDeadline as
-// MaxItemDeadline. It deletes the key if the set becomes empty. The first deadline converts a set
-// of integers to another form, which the set then keeps. O(log n) for each member of a large set.
-// Errors: ErrWrongType; ErrFull, and the members before have been visited.
+// SExpire gives members of a set a deadline in ms since 1970, if the condition allows it, and calls visit for
+// each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that is not in the future removes
+// the member. SExpire stores and compares a deadline beyond MaxItemDeadline as MaxItemDeadline. It deletes
+// the key if the set becomes empty. The first deadline converts a set of integers to another form, which the
+// set then keeps. O(log n) for each member of a large set. Errors: ErrWrongType; ErrFull, after the earlier
+// members have been visited.
 func (tx *Tx) SExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	return tx.expireKeyed(&membersOf, key, members, deadline, c, visit)
 }
@@ -35,11 +35,11 @@ func (tx *Tx) SPersist(key []byte, members [][]byte, visit func(code int)) error
 	return tx.persistKeyed(&membersOf, key, members, visit)
 }
 
-// SAddEx adds members to a set with a deadline, 0 for none, and returns how many were added. It
-// also gives existing members the deadline, unless Keep is set. OnlyNew does not change existing
-// members; OnlyOld adds no new ones. With a deadline that is not in the future, none of the members
-// remains. Expected O(1) for each member of a large set. Errors: ErrWrongType; BoundError, and
-// nothing has changed; ErrFull, and SAddEx has handled the members before the one that did not fit.
+// SAddEx adds members to a set with a deadline, 0 for none, and returns the number that were added. It also
+// gives existing members the deadline, unless Keep is set. OnlyNew does not change existing members; OnlyOld
+// adds no new ones. With a deadline that is not in the future, none of the members remains. Expected O(1) for
+// each member of a large set. Errors: ErrWrongType; BoundError, and nothing has changed; ErrFull, after
+// SAddEx has handled the members before the one that did not fit.
 func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil {

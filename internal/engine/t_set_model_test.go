@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// setModel is an engine's sets beside plain maps from members to deadlines.
+// setModel is an engine with sets, and plain maps from members to deadlines with their expected content.
 type setModel struct {
 	containerModel
 	tally
@@ -194,7 +194,7 @@ func (m *setModel) spopMany(t *rapid.T) {
 	})
 }
 
-// draw draws an operation with its keys, and returns what it gives.
+// draw draws an operation with its keys, and returns its expected result.
 func (m *setModel) draw(t *rapid.T) (o SetOperation, keys [][]byte, want map[string]int64) {
 	o = SetOperation(rapid.IntRange(0, 2).Draw(t, "operation"))
 	want = map[string]int64{}
@@ -392,7 +392,7 @@ func (m *setModel) check(t *rapid.T) {
 	}
 }
 
-// replay runs the effects in a second engine and compares what lives.
+// replay runs the effects in a second engine and compares the living members.
 func (m *setModel) replay(t *rapid.T) {
 	m.replayInto(t, replaySet, func(tx *Tx) {
 		for _, key := range setKeys {
@@ -494,7 +494,7 @@ func TestRandomMembersAreUniform(t *testing.T) {
 	}
 }
 
-// The forms are those that Redis 8.0.2 has been seen to give.
+// The expected forms were observed with Redis 8.0.2.
 func TestStoredSetsHaveTheFormsThatRedisGivesThem(t *testing.T) {
 	members := func(s string) (out [][]byte) {
 		for _, f := range strings.Fields(s) {

@@ -134,7 +134,7 @@ func (p *probe) in(v *SetView) bool {
 func intersectInts(views []SetView, visit func(member []byte) bool) {
 	tx, first, rest := views[0].tx, views[0].ints, views[1:]
 	var few [8]int
-	at := append(few[:0], make([]int, len(rest))...) // of each of rest: where the walk is
+	at := append(few[:0], make([]int, len(rest))...) // for each of rest: the position of the walk
 	for i := range first.Len() {
 		n, has := first.At(i), 0
 		for has < len(rest) {
@@ -158,7 +158,7 @@ func intersectPacked(views []SetView, visit func(member []byte) bool) {
 	tx := views[0].tx
 	x := tx.indexOf(views[0].small)
 	defer tx.returnIndex(x)
-	x.met = append(x.met[:0], make([]int32, len(x.items))...) // by member: how many of the other sets have it, up to the first that does not
+	x.met = append(x.met[:0], make([]int32, len(x.items))...) // by member: the number of other sets that have it, up to the first that does not
 	for i := range views[1:] {
 		v := &views[1+i]
 		for it := v.small.Iter(v.now); it.Next(); {
@@ -174,7 +174,8 @@ func intersectPacked(views []SetView, visit func(member []byte) bool) {
 	}
 }
 
-// fewSets is the number of sets up to which a union looks each member up in the sets before its own, rather than in a set that it builds.
+// fewSets is the number of sets up to which a union looks each member up in the earlier sets, rather than in
+// a set that it builds.
 const fewSets = 3
 
 // union visits the members of all views, each once.
@@ -197,7 +198,8 @@ func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
 	return nil
 }
 
-// unionOfFew visits the members of the largest set, and then those of the others that no set before has.
+// unionOfFew visits the members of the largest set, and then the members of the others that are in no earlier
+// set.
 func unionOfFew(views []SetView, visit func(member []byte) bool) {
 	slices.SortFunc(views, func(a, b SetView) int { return bySize(b, a) })
 	defer forgetAll(views)
@@ -236,7 +238,7 @@ func (b *setBuilder) addAll(v *SetView) (err error) {
 	return err
 }
 
-// view reads what has been built.
+// view returns a view of the set that has been built.
 func (b *setBuilder) view() SetView {
 	h := SetView{tx: b.tx, large: b.table}
 	if b.table == nil && b.img != nil {
@@ -298,10 +300,9 @@ func copySet(d *dict.Dict, v *SetView) (err error) {
 	return err
 }
 
-// CombineStore stores a combination of the sets of keys under dst, replaces whatever dst held, and
-// returns the number of members. If the combination is empty, it deletes dst. Neither the key nor
-// its members have deadlines. It costs what Combine costs. Errors: ErrWrongType for any of keys;
-// ErrFull.
+// CombineStore stores a combination of the sets of keys under dst, replaces any value of dst, and returns the
+// number of members. If the combination is empty, it deletes dst. Neither the key nor its members have
+// deadlines. It costs as much as Combine. Errors: ErrWrongType for any of keys; ErrFull.
 func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, error) {
 	views, err := tx.setViews(keys)
 	if err != nil {
@@ -350,7 +351,7 @@ func (b *setBuilder) combine(o SetOperation, keys [][]byte, views []SetView) (er
 		}
 		return nil
 	}
-	small := func(v SetView) bool { return v.large == nil } // its members may lie in scratch memory
+	small := func(v SetView) bool { return v.large == nil } // its members may be in scratch memory
 	if o == Intersection && !slices.ContainsFunc(views, small) {
 		if least := slices.MinFunc(views, bySize); least.Len() <= mostCollected {
 			return b.intersectLarge(views, least.Len())
@@ -367,8 +368,8 @@ func (b *setBuilder) combine(o SetOperation, keys [][]byte, views []SetView) (er
 // mostCollected bounds the memory of intersectLarge.
 const mostCollected = 1 << 16
 
-// intersectLarge adds the members of an intersection of large sets, of which the smallest has n members. It collects the members first, so
-// that a table has its size from the beginning.
+// intersectLarge adds the members of an intersection of large sets, of which the smallest has n members. It
+// collects the members first, so that a table has its final size from the beginning.
 func (b *setBuilder) intersectLarge(views []SetView, n int) error {
 	all := make([][]byte, 0, n)
 	intersect(views, func(m []byte) bool {

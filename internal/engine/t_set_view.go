@@ -87,8 +87,8 @@ func (v *SetView) Has(member []byte) bool {
 	return false
 }
 
-// Deadline returns a member's deadline in ms since 1970, NoDeadline, or NoKey if there is no such
-// member. It costs what Has costs.
+// Deadline returns a member's deadline in ms since 1970, NoDeadline, or NoKey if there is no such member. It
+// costs as much as Has.
 func (v *SetView) Deadline(member []byte) int64 {
 	switch {
 	case v.large != nil:
@@ -113,7 +113,7 @@ func (v *SetView) expect(n int) {
 	}
 }
 
-// forget gives the memory of the index back.
+// forget frees the memory of the index.
 func (v *SetView) forget() {
 	v.tx.returnIndex(v.index)
 	v.index = nil
@@ -145,12 +145,12 @@ func (v *SetView) HasEach(members [][]byte, visit func(has bool)) {
 	}
 }
 
-// Each visits all members, in no order.
+// Each visits all members, in no particular order.
 func (v *SetView) Each(visit func(member []byte)) {
 	v.until(func(m []byte) bool { visit(m); return true })
 }
 
-// EachTimed does the work of Each with the members' deadlines, in ms since 1970 or NoDeadline.
+// EachTimed visits all members as Each does, with their deadlines, in ms since 1970 or NoDeadline.
 func (v *SetView) EachTimed(visit func(member []byte, deadline int64)) {
 	switch {
 	case v.large != nil:

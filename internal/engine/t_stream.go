@@ -32,11 +32,11 @@ var (
 	// ErrGroupExists: there is a consumer group of this name.
 	ErrGroupExists = errors.New("the consumer group exists already")
 	// ErrStreamBehind: the id is smaller than that of the last entry.
-	ErrStreamBehind = errors.New("the id is smaller than the stream's last entry")
+	ErrStreamBehind = errors.New("the id is smaller than the id of the last entry")
 	// ErrStreamDeleted: the id is smaller than that of a deleted entry.
-	ErrStreamDeleted = errors.New("the id is smaller than the largest one deleted")
+	ErrStreamDeleted = errors.New("the id is smaller than the largest id of a deleted entry")
 	// ErrStreamAdded: the stream has more entries than XSetID.Added.
-	ErrStreamAdded = errors.New("the stream has more entries than the given count of added ones")
+	ErrStreamAdded = errors.New("the stream has more entries than the given number of added entries")
 )
 
 // streamBox is a stream as a container. It has no small form.

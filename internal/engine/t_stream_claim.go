@@ -7,8 +7,8 @@ type XClaim struct {
 	Group, Consumer []byte
 	IDs             []StreamID
 	MinIdle         int64 // ms since the last delivery at least
-	Time            int64 // the instant of the delivery to note, ms; -1: now
-	Count           int64 // the number of deliveries to note; -1: one more, or unchanged if JustID
+	Time            int64 // the instant of the delivery to record, ms; -1: now
+	Count           int64 // the number of deliveries to record; -1: one more, or unchanged if JustID
 	Force           bool  // entries that are not pending become so
 	JustID          bool
 	Last            StreamID // raise the group's last id to this id
@@ -93,14 +93,14 @@ type XAutoClaim struct {
 	Group, Consumer []byte
 	MinIdle         int64 // ms since the last delivery at least
 	From            StreamID
-	Count           int // the greatest number of entries to visit or to drop; XAutoClaim looks at up to ten times as many
+	Count           int // the greatest number of entries to visit or to drop; XAutoClaim examines up to ten times that number
 	JustID          bool
 }
 
-// XAutoClaim assigns pending entries, from an id on, to a consumer, which it creates if it is
-// missing, and calls visit with each. It returns the id from which to continue, 0-0 at the end, and
-// the entries that are no longer pending because they were deleted. Errors: ErrWrongType,
-// ErrNoGroup, ErrFull. O(entries looked at, log n for each).
+// XAutoClaim assigns pending entries, from an id on, to a consumer, which it creates if it is missing, and
+// calls visit with each. It returns the id from which to continue, 0-0 at the end, and the entries that are
+// no longer pending because they were deleted. Errors: ErrWrongType, ErrNoGroup, ErrFull. O(log n) for each
+// examined entry.
 func (tx *Tx) XAutoClaim(key []byte, x *XAutoClaim, visit func(*StreamEntry)) (next StreamID, gone []StreamID, err error) {
 	h, s, g, err := tx.group(key, x.Group)
 	if err != nil {
@@ -164,7 +164,7 @@ func (tx *Tx) emitGone(key, group []byte, gone []StreamID) {
 	tx.emitAck(key, group, ids)
 }
 
-// XDelMode says how XDelEx treats the pending lists that refer to an entry.
+// XDelMode selects the treatment of the pending lists that refer to an entry.
 type XDelMode uint8
 
 // These are the modes, named after the options of XDELEX.
@@ -174,7 +174,7 @@ const (
 	Acked                   // XDelEx keeps the entry unless all groups have read and acknowledged it
 )
 
-// These are the outcomes for an entry, as XDELEX replies them.
+// The outcomes for an entry, as in replies to XDELEX.
 const (
 	XNotFound   = -1
 	XDeleted    = 1

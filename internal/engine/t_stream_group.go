@@ -33,7 +33,7 @@ func (tx *Tx) XCheck(key []byte) error {
 	return err
 }
 
-// XGroup says from where a consumer group reads.
+// XGroup selects the position from which a consumer group reads.
 type XGroup struct {
 	ID     StreamID
 	Last   bool  // read from the stream's last id instead of ID
@@ -142,8 +142,7 @@ func (tx *Tx) XGroupCreateConsumer(key, group, name []byte) (bool, error) {
 	return err == nil, err
 }
 
-// consumer returns a group's consumer, which it adds if it is missing, and notes that it was seen
-// now.
+// consumer returns a group's consumer, which it adds if it is missing, and records that it was seen now.
 func (tx *Tx) consumer(h *hit, key []byte, g *stream.Group, name []byte) (*stream.Consumer, error) {
 	if c := g.Consumer(name); c != nil {
 		c.Seen = tx.ms
@@ -225,7 +224,7 @@ type delivered struct {
 	ids        [][]byte
 }
 
-// add notes a pending entry as it is now.
+// add records the current state of a pending entry.
 func (d *delivered) add(p stream.Pending) {
 	if !d.tx.db.logging.Load() {
 		return
@@ -237,7 +236,7 @@ func (d *delivered) add(p stream.Pending) {
 	d.ids = append(d.ids, idBytes(p.ID))
 }
 
-// flush logs the noted entries.
+// flush logs the recorded entries.
 func (d *delivered) flush() {
 	if len(d.ids) == 0 {
 		return

@@ -21,15 +21,14 @@ type XConsumer struct {
 	Seen, Active int64 // ms since 1970; Active is -1 if the consumer never received an entry
 }
 
-// XPendingSum sums up what is pending in a group.
+// XPendingSum summarises the pending entries of a group.
 type XPendingSum struct {
 	Count       int
 	First, Last StreamID
 	Consumers   []XConsumer // the consumers with pending entries, by name
 }
 
-// XPendingSum sums up what is pending in a group. Errors: ErrWrongType,
-// ErrNoGroup. O(consumers).
+// XPendingSum summarises the pending entries of a group. Errors: ErrWrongType, ErrNoGroup. O(consumers).
 func (tx *Tx) XPendingSum(key, group []byte) (sum XPendingSum, err error) {
 	g, err := tx.readGroup(key, group)
 	if err != nil {
@@ -74,8 +73,8 @@ type XPendingRange struct {
 	Consumer    []byte
 }
 
-// XPending calls visit with the selected pending entries of a group. Errors: ErrWrongType,
-// ErrNoGroup. O(log n + entries looked at).
+// XPending calls visit with the selected pending entries of a group. Errors: ErrWrongType, ErrNoGroup. O(log
+// n + examined entries).
 func (tx *Tx) XPending(key, group []byte, r *XPendingRange, visit func(XPending)) error {
 	g, err := tx.readGroup(key, group)
 	if err != nil {
@@ -105,7 +104,7 @@ func (tx *Tx) XPending(key, group []byte, r *XPendingRange, visit func(XPending)
 // StreamInfo describes a stream. It is valid until the next write.
 type StreamInfo struct {
 	Length             int
-	Nodes, RadixNodes  int // the numbers that Redis would have
+	Nodes, RadixNodes  int // the numbers that Redis would report
 	Last, MaxDeleted   StreamID
 	First, LastEntryID StreamID // 0-0 if there is no entry
 	Added              uint64
@@ -121,7 +120,7 @@ func (tx *Tx) XInfo(key []byte) (x StreamInfo, err error) {
 	return infoOf(x.s), nil
 }
 
-// XGroups is XInfo for the groups and their consumers alone: the fields are 0.
+// XGroups describes only the groups and their consumers: the other fields are 0.
 func (tx *Tx) XGroups(key []byte) (x StreamInfo, err error) {
 	if x.s, err = tx.readStream(key); err == nil && x.s == nil {
 		err = ErrNoKey

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// streamModel is a stream with one group beside a plain slice and map.
+// streamModel is a stream with one group, and a plain slice and map with the expected content.
 type streamModel struct {
 	db      *DB
 	clock   *clock.Manual
@@ -72,7 +72,7 @@ func (m *streamModel) add(t *rapid.T) {
 	})
 }
 
-// some draws ids, most of them of entries.
+// some draws ids, mostly of existing entries.
 func (m *streamModel) some(t *rapid.T) (ids []StreamID) {
 	for range rapid.IntRange(1, 5).Draw(t, "ids") {
 		if n := len(m.entries); n > 0 && rapid.IntRange(0, 5).Draw(t, "known") > 0 {
@@ -211,7 +211,7 @@ func (m *streamModel) autoclaim(t *rapid.T) {
 	})
 }
 
-// state shows everything there is of the stream.
+// state shows the whole content of the stream.
 func state(tx *Tx) string {
 	var b strings.Builder
 	_, _ = tx.XRange(streamKey, XRange{Last: MaxStreamID}, func(e *StreamEntry) { fmt.Fprintln(&b, e.ID(), valueOf(e)) })

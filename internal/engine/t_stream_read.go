@@ -209,7 +209,7 @@ func next(count uint32) uint32 {
 	return count
 }
 
-// passed notes that a group has read an entry, the first one after its last.
+// passed records that a group has read an entry, the first one after its last.
 func passed(s *stream.Stream, g *stream.Group, id StreamID) {
 	if g.Read != stream.Unknown && !g.Last.Less(s.First()) && !s.Tombstones(g.Last) {
 		g.Read++

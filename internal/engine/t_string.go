@@ -48,8 +48,8 @@ func (tx *Tx) Lend(key []byte) *atomic.Int32 {
 	return x.lent
 }
 
-// StrSize returns the length of a string in bytes, 0 if the key holds something else or nothing. It
-// does not count as an access.
+// StrSize returns the length of a string in bytes, 0 if the key is missing or holds another type. It does not
+// count as an access.
 func (tx *Tx) StrSize(key []byte) int {
 	h := tx.find(key)
 	if h.r == nil || h.r.Kind() != String {
@@ -70,13 +70,13 @@ type SetOptions struct {
 	Value   []byte
 	Get     bool  // return the old value: another kind is an error, and Set counts as an access
 	Fresh   int64 // ms since 1970; up to this instant GetFresh calls the value fresh; 0: always
-	Token   int64 // set only if this is the key's refresh token (GetFresh); 0: whatever it is
+	Token   int64 // set only if this is the key's refresh token (GetFresh); 0: no condition
 	// Jitter makes each deadline of SetMany later by a random share, up to Jitter percent, of the
 	// time to live.
 	Jitter int64
 }
 
-// Comparison is a condition on a string's present value.
+// Comparison is a condition on a string's current value.
 type Comparison uint8
 
 // These are the comparisons. A digest is the XXH3-64 of a value in 16 hex digits.
@@ -117,7 +117,7 @@ func (tx *Tx) Digest(key []byte) (d string, ok bool, err error) {
 	return Digest(v), true, nil
 }
 
-// allows reports whether a value satisfies the comparison; there says whether there is a value.
+// allows reports whether a value satisfies the comparison; there reports whether there is a value.
 func (c Comparison) allows(there bool, val, want []byte) bool {
 	switch c {
 	case IfEqual:
@@ -132,9 +132,9 @@ func (c Comparison) allows(there bool, val, want []byte) bool {
 	return true
 }
 
-// Set stores a string and replaces whatever the key held. It reports whether it did. With o.Get it
-// also returns the old value, copied into dst (nil if there was none). With a deadline that has
-// passed, the key expires at once.
+// Set stores a string and replaces any value of the key. It reports whether it did. With o.Get it also
+// returns the old value, copied into dst (nil if there was none). With a deadline that has passed, the key
+// expires at once.
 //
 // Errors: ErrWrongType with Get or Compare if the key holds another kind; ErrFull.
 func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []byte, err error) {
@@ -264,8 +264,7 @@ func kept(h *hit, flags uint8) spec {
 	return s
 }
 
-// replace stores a new value under a key that str has looked up, and keeps its
-// deadline.
+// replace stores a new value under a key that str has looked up, and keeps its deadline.
 func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 	if r := h.r; r != nil && r.valueLen() == len(val) && !r.has(flagExt) {
 		copy(r.inlineValue(), val)
@@ -276,8 +275,8 @@ func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 	return tx.replaceKeepingTTL(h, key, val, flags)
 }
 
-// replaceKeepingTTL stores a value under a key that keeps its deadline. The engine takes over the memory of a long value. The effect has no
-// deadline, so of a sliding one the log knows the version that it knew before.
+// replaceKeepingTTL stores a value under a key that keeps its deadline. The engine takes over the memory of a
+// long value. The effect contains no deadline, so the log keeps the old version of a sliding one.
 func (tx *Tx) replaceKeepingTTL(h *hit, key, val []byte, flags uint8) error {
 	logged := int64(0)
 	if h.r != nil && h.r.has(flagSlide) {
@@ -292,8 +291,8 @@ func (tx *Tx) replaceKeepingTTL(h *hit, key, val []byte, flags uint8) error {
 	return nil
 }
 
-// putOwned is put for a value that has no other user: the engine takes over a long one without a
-// copy.
+// putOwned stores a value as put does, for a value that has no other user: the engine takes over a long one
+// without a copy.
 func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 	if len(val) <= arena.MaxRecord {
 		return tx.put(h, key, val, s)

@@ -8,8 +8,8 @@ type decimal struct {
 	scale  int
 }
 
-// decimalDigits is the most digits of a decimal, so that sums of two that have the same scale fit 64 bits. It is also
-// the most digits that a sum may have after the point.
+// decimalDigits is the greatest number of digits of a decimal: the sum of two with the same scale fits 64
+// bits. It is also the greatest number of digits that a sum may have after the point.
 const decimalDigits = 17
 
 // parseDecimal parses a short number without an exponent; ok is false for any other text.
@@ -53,12 +53,13 @@ func (d decimal) scaledTo(scale int) (_ decimal, ok bool) {
 	return d, true
 }
 
-// nearDecimals bounds the numbers whose sum as long doubles, printed with 17 digits after the point, is that of the decimals. Each of the
-// two and the sum are off by at most 2^-64 of themselves, together below half of the last digit.
+// nearDecimals bounds the numbers for which the sum of two as long doubles, printed with 17 digits after the
+// point, equals the sum of the decimals. Each of the two and the sum are off by at most 2^-64 of themselves,
+// together less than half of the last digit.
 const nearDecimals = 16
 
-// addDecimals returns the sum of two numbers where it is certain that addFloat and formatFloat have the same result: both are
-// multiples of a power of 1/2, and so exact, or near 0. It is valid until the next call.
+// addDecimals returns the sum of two numbers if addFloat and formatFloat certainly give the same result: both
+// numbers are multiples of a power of 1/2, and so exact, or near 0. The sum is valid until the next call.
 func (tx *Tx) addDecimals(x, y []byte) (sum []byte, ok bool) {
 	a, ok := parseDecimal(x)
 	if !ok {

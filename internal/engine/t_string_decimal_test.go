@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// TestDecimalsAddAsLongDoublesDo compares the short way of INCRBYFLOAT with the long one.
+// TestDecimalsAddAsLongDoublesDo compares the fast path of INCRBYFLOAT with the slow one.
 func TestDecimalsAddAsLongDoublesDo(t *testing.T) {
 	db := Open(Options{Clock: clock.NewManual(epoch)})
 	defer db.Close()

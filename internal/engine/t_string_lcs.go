@@ -26,9 +26,9 @@ func CommonLen(a, b []byte) int {
 	return int(row[len(b)])
 }
 
-// Common returns the longest common subsequence of a and b and its runs, from the last to the
-// first. Of several it finds the one that Redis finds: walking from the end, it skips a byte of a
-// only if that loses less. It takes O(len(a) x len(b)) time and as many bits of memory.
+// Common returns the longest common subsequence of a and b and its runs, from the last to the first. Of
+// several it finds the same one as Redis: walking from the end, it skips a byte of a only if that loses less.
+// It takes O(len(a) x len(b)) time and the same number of bits of memory.
 func Common(a, b []byte) (seq []byte, runs []Match) {
 	w := (len(b) + 63) / 64
 	up := make([]uint64, len(a)*w) // a bit per cell: whether skipping a byte of a loses less

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The results of redis-server 7.0.15.
+// The expected results are those of redis-server 7.0.15.
 func TestFloatsAreAddedAsRedisAddsThem(t *testing.T) {
 	db := bitsDB(t)
 	for _, x := range []struct{ old, by, want string }{
@@ -103,7 +103,7 @@ func TestAnOverflowIsRefusedOrSaturated(t *testing.T) {
 	}
 }
 
-// commonLen is the textbook's definition.
+// commonLen is the textbook definition.
 func commonLen(a, b []byte) int {
 	switch {
 	case len(a) == 0 || len(b) == 0:
@@ -137,7 +137,7 @@ func TestTheCommonSubsequenceIsLongestAndInBoth(t *testing.T) {
 	})
 }
 
-// The bits of a row are written a word at a time. The table here has all lengths.
+// The bits of a row are written a word at a time, for strings of all lengths.
 func TestTheCommonSubsequenceOfLongStringsIsTheOneOfAWholeTable(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		text := rapid.ByteRange('a', 'd')

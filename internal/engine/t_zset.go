@@ -104,7 +104,7 @@ func (z *zscratch) reset() {
 	}
 }
 
-// ZAddOptions restrict what ZAdd does. The zero value adds and changes.
+// ZAddOptions restrict ZAdd. The zero value adds and changes members.
 type ZAddOptions struct {
 	IfAbsent  bool // NX: only add new members
 	IfExists  bool // XX: only update existing members
@@ -126,9 +126,9 @@ func (o *ZAddOptions) when() int64 {
 // redates reports whether a member with this deadline gets another deadline.
 func (o *ZAddOptions) redates(old int64) bool { return o.timed && old != o.deadline }
 
-// ZAdd sets the scores of members. It returns how many members were added, and how many existing
-// ones have a new score. A member keeps its deadline. O(log n) for each item; it allocates nothing.
-// Errors: ErrWrongType; ErrFull, and ZAdd has handled the items before the one that did not fit.
+// ZAdd sets the scores of members. It returns the number of members that were added, and the number of
+// existing ones that got a new score. A member keeps its deadline. O(log n) for each item; it allocates
+// nothing. Errors: ErrWrongType; ErrFull, after ZAdd has handled the items before the one that did not fit.
 func (tx *Tx) ZAdd(key []byte, items []Scored, o ZAddOptions) (added, updated int, err error) {
 	h, err := tx.writeZSet(key)
 	if err != nil || h.r == nil && o.IfExists {
@@ -187,8 +187,8 @@ func (tx *Tx) zlog(m *Scored) {
 	}
 }
 
-// addFirstScored makes a small set of the members of a missing key. It returns false, and changes nothing, if a member
-// is too long for this form or comes twice, or if memory runs out.
+// addFirstScored makes a small set of the members of a missing key. It returns false, and changes nothing, if
+// a member is too long for this form or occurs twice, or if memory runs out.
 func (tx *Tx) addFirstScored(h *hit, key []byte, items []Scored) bool {
 	var seen seen
 	longest := tx.db.layout.Load().ZSetValue
@@ -214,7 +214,8 @@ func (tx *Tx) addFirstScored(h *hit, key []byte, items []Scored) bool {
 	return true
 }
 
-// withScored adds a new member to an image in Go memory. It tries the end first, because members often come in order.
+// withScored adds a new member to an image in Go memory. It tries the end first, because members often arrive
+// in order.
 func withScored(p packed.Packed, member []byte, score float64, deadline int64) packed.Packed {
 	if deadline == 0 && p.Follows(member, score) {
 		return p.AppendScore(member, score)
@@ -377,8 +378,8 @@ func (tx *Tx) rewriteScored(t zsetTree, p ordered.Spot, m Scored, o ZAddOptions)
 	return done, err
 }
 
-// addScored adds a member that does not live, with a deadline, 0 for none, to a small or missing set. The set may
-// become large.
+// addScored adds a dead or missing member, with a deadline, 0 for none, to a small or missing set. The set
+// may become large.
 func (tx *Tx) addScored(h *hit, key []byte, m Scored, deadline int64, large bool) error {
 	l := tx.db.layout.Load()
 	if !large && len(m.Member) <= l.ZSetValue {
@@ -469,8 +470,7 @@ func (tx *Tx) ZRem(key []byte, members [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// zremoved logs, counts and reports the removal of n members; left is the number of those that
-// remain.
+// zremoved logs, counts and reports the removal of n members; left is the number of remaining ones.
 func (tx *Tx) zremoved(h *hit, key []byte, n, left int, event string) {
 	switch {
 	case left == 0:

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// This file takes the members of sorted sets whose scores are times that have come.
+// This file takes the members of sorted sets whose scores are due times.
 
 // Due returns a walk over up to count members that are due at the transaction's instant, lowest
 // scores first. O(log n).
@@ -99,17 +99,17 @@ func (tx *Tx) ZMoveDue(from, to []byte, end End, d Due, count int, begin func(n 
 	return n, nil
 }
 
-// cutDue removes the n members with the lowest scores after another key was written, and returns how
-// many are left.
+// cutDue removes the n members with the lowest scores after another key was written, and returns the number
+// of members left.
 func (tx *Tx) cutDue(src *hit, key []byte, n int) (left int) {
 	*src = tx.find(key) // the write may have moved the position of the source
 	return tx.zcut(src, tx.viewZSet(src), 0, n)
 }
 
-// ZPostponeDue moves up to count members that are due to another sorted set, or within the same, with their
-// deadlines. Their new score is that of the transaction's instant plus delay us. It returns their number. If there are
-// any, it calls begin with their number, and then visit with each and the score by which it was due.
-// It moves all or, after an error, none. O(log n) for each. Errors: ErrWrongType, ErrFull.
+// ZPostponeDue moves up to count due members to another sorted set, or within the same one, with their
+// deadlines. Their new score is the transaction's instant plus delay us. It returns their number. If there
+// are any, it calls begin with their number, and then visit with each and its old score. It moves all or,
+// after an error, none. O(log n) for each. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) ZPostponeDue(from, to []byte, delay int64, d Due, count int, begin func(n int), visit func(member []byte, score float64)) (n int, err error) {
 	src, err := tx.writeZSet(from)
 	if err != nil {
@@ -150,8 +150,8 @@ func (tx *Tx) ZPostponeDue(from, to []byte, delay int64, d Due, count int, begin
 	return n, nil
 }
 
-// putDue gives members a score in a set. With dated, they also get their deadlines, and redated has those of
-// them that had another one. If memory runs out, it restores the set.
+// putDue gives members a score in a set. With dated, they also get their deadlines; redated are the indexes
+// of members whose deadline has changed. If memory runs out, it restores the set.
 func (tx *Tx) putDue(dst *hit, key []byte, m dueMembers, score float64, dated bool) (redated []int, err error) {
 	type state struct {
 		score    float64

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dueModel is a zsetModel whose scores are times, with clients that wait for members that are due.
-// The engine decides which client it serves. The model verifies, when it does, that the member is
-// due, and that no client before it in line could have had it; and after each step that no client
-// is left for which something is due.
+// dueModel is a zsetModel whose scores are times, with clients that wait for due members. The engine decides
+// which client it serves. When it does, the model verifies that the member is due, and that no client earlier
+// in line could have got it. After each step it verifies that no waiting client is left for which a member is
+// due.
 type dueModel struct {
 	zsetModel
 	lists   map[string][]modelElem
@@ -58,7 +58,7 @@ func TestDueMembersBehaveAsSortedSlicesWithClientsInLine(t *testing.T) {
 		m := &dueModel{zsetModel: zsetModel{containerModel: newContainerModel(), keys: map[string]map[string]zmember{}}, lists: map[string][]modelElem{}}
 		m.layout.ZSetEntries = rapid.SampledFrom([]int{0, 3, 128}).Draw(t, "entries")
 		m.layout.ListSize = rapid.SampledFrom([]int{-2, 3}).Draw(t, "list size")
-		m.scores = []float64{math.Inf(-1), 0, float64(epoch.UnixMicro()), 1e300} // of the ranges that check looks at
+		m.scores = []float64{math.Inf(-1), 0, float64(epoch.UnixMicro()), 1e300} // in the ranges that check examines
 		m.open()
 		defer m.db.Close()
 		t.Repeat(map[string]func(*rapid.T){
@@ -83,7 +83,7 @@ func TestDueMembersBehaveAsSortedSlicesWithClientsInLine(t *testing.T) {
 	})
 }
 
-// score returns a score that is a time near the present one.
+// score returns a score that is a time near the current one.
 func (m *dueModel) score(t *rapid.T) float64 {
 	if rapid.IntRange(0, 19).Draw(t, "extreme") == 0 {
 		return rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), 0, -5, 1e300}).Draw(t, "score")
@@ -122,7 +122,7 @@ func (m *dueModel) increase(t *rapid.T) {
 	})
 }
 
-// run runs a transaction on all shards, or on one key's alone.
+// run runs a transaction on all shards, or on the shards of some keys.
 func (m *dueModel) run(t *rapid.T, f func(tx *Tx), keys ...string) {
 	if len(keys) == 0 {
 		m.do(f)
@@ -144,7 +144,7 @@ func (m *dueModel) drawDue(t *rapid.T) Due {
 	return Due{Unit: rapid.SampledFrom(dueUnits).Draw(t, "unit"), Age: rapid.SampledFrom([]int64{0, 0, 7_000}).Draw(t, "age")}
 }
 
-// draw draws what a client takes.
+// draw draws the request of a client.
 func (m *dueModel) draw(t *rapid.T) *dueWaiter {
 	m.drawn++
 	w := &dueWaiter{m: m, name: m.drawn, keys: []string{drawZSet(t)}, d: m.drawDue(t), count: rapid.IntRange(1, 3).Draw(t, "count")}
@@ -171,7 +171,7 @@ func (m *dueModel) take(t *rapid.T) {
 	}
 }
 
-// dueOf returns the members that are due for w, as the model knows them.
+// dueOf returns the members that are due for w according to the model.
 func (w *dueWaiter) dueOf(key string, now int64) (due []zmember) {
 	for _, e := range w.m.list(key) {
 		if e.score <= float64(now-w.d.Age)/w.d.Unit {
@@ -236,7 +236,7 @@ func (m *dueModel) fail(format string, args ...any) {
 	}
 }
 
-// wait lets a client wait, as a command does that has found nothing.
+// wait lets a client wait, like a command that has found nothing.
 func (m *dueModel) wait(t *rapid.T) {
 	w := m.draw(t)
 	w.Waiter, w.Kinds, w.Want = w, KindsOf(ZSet), Want{Due: w.d}
@@ -287,8 +287,7 @@ func (w *dueWaiter) Serve(tx *Tx, key []byte) bool {
 	return true
 }
 
-// mayPass verifies that a client which is about to take from a key passes no other for which a member
-// is due.
+// mayPass verifies that a client that is about to take from a key passes no other for which a member is due.
 func (m *dueModel) mayPass(w *dueWaiter, key string, before []*dueWaiter, now int64) {
 	for _, b := range before {
 		if slices.Contains(b.keys, key) && len(b.dueOf(key, now)) > 0 {
@@ -318,7 +317,7 @@ func (m *dueModel) check(t *rapid.T) {
 		t.Fatal(m.failed)
 	}
 	m.zsetModel.check(t)
-	now := m.clock.Micros() / 1000 * 1000 // what falls due within a millisecond wakes at its end
+	now := m.clock.Micros() / 1000 * 1000 // a wake-up within a millisecond happens at its end
 	for _, w := range m.waiters {
 		for _, k := range w.keys {
 			if due := w.dueOf(k, now); len(due) > 0 {
@@ -347,7 +346,7 @@ func (m *dueModel) check(t *rapid.T) {
 	}
 }
 
-// alive drops the elements of a list that have expired.
+// alive removes the expired elements of a list.
 func (m *dueModel) alive(key string) {
 	now := m.clock.Micros() / 1000
 	m.lists[key] = slices.DeleteFunc(m.lists[key], func(e modelElem) bool { return e.deadline != 0 && now > e.deadline })

@@ -3,12 +3,11 @@ package engine
 // This file implements the deadlines of members of sorted sets. Each method first removes the dead
 // members, so the code below it only sees living ones.
 
-// ZExpire gives members of a sorted set a deadline in ms since 1970, if the condition allows it,
-// and calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that
-// is not in the future removes the member. ZExpire stores and compares a deadline beyond
-// MaxItemDeadline as MaxItemDeadline. It deletes the key if the set becomes empty. O(log n) for
-// each member of a large set. Errors: ErrWrongType; ErrFull, and the members before have been
-// visited.
+// ZExpire gives members of a sorted set a deadline in ms since 1970, if the condition allows it, and calls
+// visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that is not in the
+// future removes the member. ZExpire stores and compares a deadline beyond MaxItemDeadline as
+// MaxItemDeadline. It deletes the key if the set becomes empty. O(log n) for each member of a large set.
+// Errors: ErrWrongType; ErrFull, after the earlier members have been visited.
 func (tx *Tx) ZExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.writeZSet(key)
 	if err != nil {
@@ -104,8 +103,8 @@ func (tx *Tx) ZDeadlines(key []byte, members [][]byte, visit func(deadline int64
 	return nil
 }
 
-// ZPersist removes the deadlines of members and calls visit for each with ItemMissing, ItemUntimed
-// or ItemDone. Errors: ErrWrongType; ErrFull, and the members before have been visited.
+// ZPersist removes the deadlines of members and calls visit for each with ItemMissing, ItemUntimed or
+// ItemDone. Errors: ErrWrongType; ErrFull, after the earlier members have been visited.
 func (tx *Tx) ZPersist(key []byte, members [][]byte, visit func(code int)) error {
 	h, err := tx.writeZSet(key)
 	if err != nil {
@@ -150,8 +149,8 @@ func (tx *Tx) persistScored(h *hit, key, member []byte) (code int, err error) {
 }
 
 // ZAddEx does the work of ZAdd with a deadline: the written members get it, or lose theirs if it is 0. With a
-// deadline that is not in the future, it removes the existing members and adds none. Of t it uses
-// Deadline, Keep and Max. Errors: the errors of ZAdd; BoundError, and nothing has changed.
+// deadline that is not in the future, it removes the existing members and adds none. It uses Deadline, Keep
+// and Max of t. Errors: the errors of ZAdd; BoundError, and nothing has changed.
 func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (added, updated int, err error) {
 	if t.Deadline != 0 {
 		if t.Deadline = itemDeadline(t.Deadline); tx.itemPast(t.Deadline) {
@@ -217,8 +216,8 @@ func (tx *Tx) emitAddEx(key []byte, o ZAddOptions) {
 	}
 }
 
-// addOutlived is ZAddEx with a deadline that has passed: it removes the members that the options
-// allow to write.
+// addOutlived does the work of ZAddEx with a deadline that has passed: it removes the members that the
+// options allow to write.
 func (tx *Tx) addOutlived(key []byte, items []Scored, o ZAddOptions) (added, updated int, err error) {
 	v, err := tx.ZSet(key, false)
 	if err != nil {

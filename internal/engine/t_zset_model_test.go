@@ -17,14 +17,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// zmember is a member as the model knows it.
+// zmember is a member in the model.
 type zmember struct {
 	name     string
 	score    float64
 	deadline int64
 }
 
-// zsetModel is an engine's sorted sets beside plain maps.
+// zsetModel is an engine with sorted sets, and plain maps with their expected content.
 type zsetModel struct {
 	containerModel
 	keys   map[string]map[string]zmember
@@ -108,7 +108,7 @@ func (m *zsetModel) put(key, name string, s float64, d int64) { m.of(key)[name] 
 
 var zaddOptions = []ZAddOptions{{}, {}, {IfAbsent: true}, {IfExists: true}, {IfGreater: true}, {IfLess: true}, {IfExists: true, IfGreater: true}}
 
-// addOne adds a member to the model, and returns what ZAdd must return.
+// addOne adds a member to the model, and returns the expected result of ZAdd.
 func (m *zsetModel) addOne(key, name string, score float64, o ZAddOptions) zoutcome {
 	old, there := m.of(key)[name]
 	switch {
@@ -462,8 +462,7 @@ func (m *zsetModel) zaddex(t *rapid.T) {
 	})
 }
 
-// addOneEx is addOne of a member that gets a deadline, or is removed if that is
-// past.
+// addOneEx does the work of addOne for a member that gets a deadline, or is removed if the deadline is past.
 func (m *zsetModel) addOneEx(key, name string, score float64, o ZAddOptions, times ItemOptions, past bool) zoutcome {
 	done := m.addOne(key, name, score, o)
 	switch {
@@ -618,8 +617,7 @@ func (m *zsetModel) checkSet(t *rapid.T, tx *Tx, key string, list []zmember) {
 	}
 }
 
-// replay runs the effects in a second engine, whose living members must be the
-// same then.
+// replay runs the effects in a second engine, whose living members must then be the same.
 func (m *zsetModel) replay(t *rapid.T) {
 	m.replayInto(t, replayZSet, func(tx *Tx) {
 		for _, key := range zsetKeys {

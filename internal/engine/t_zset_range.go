@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZOrder says what the bounds of a range of a sorted set refer to.
+// ZOrder selects the meaning of the bounds of a range of a sorted set.
 type ZOrder uint8
 
 // These are the orders.
@@ -51,14 +51,13 @@ type ZRange struct {
 	Offset, Count  int64      // members to skip, and the greatest number to return; a negative Count: all; a negative Offset: none
 }
 
-// Count returns how many members are in a range. O(log n).
+// Count returns the number of members in a range. O(log n).
 func (v *ZSetView) Count(r *ZRange) int {
 	_, n := v.resolve(r)
 	return n
 }
 
-// Range returns a walk over a range. Its start costs O(log n), also with an Offset, and it
-// allocates nothing.
+// Range returns a walk over a range. Its start costs O(log n), even with an Offset, and it allocates nothing.
 func (v *ZSetView) Range(r *ZRange) (w ZWalk) {
 	first, n := v.resolve(r)
 	if n == 0 {
@@ -218,7 +217,7 @@ func (v *ZSetView) resolveScores(lo, hi ScoreBound) (from, to int) {
 	return from, to
 }
 
-// resolveLex is resolveScores for members.
+// resolveLex resolves a range by members as resolveScores does for scores.
 func (v *ZSetView) resolveLex(lo, hi *LexBound) (from, to int) {
 	if lo.compare(hi) > 0 || lo.compare(hi) == 0 && (lo.Kind == LexOpen || hi.Kind == LexOpen) {
 		return 0, 0

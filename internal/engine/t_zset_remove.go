@@ -59,7 +59,7 @@ func (tx *Tx) emitRemRange(key []byte, r *ZRange, v *ZSetView, first, n int) {
 	}
 }
 
-// text returns the bound as it stands in commands.
+// text returns the bound in the form of commands.
 func (b ScoreBound) text() []byte {
 	var t []byte
 	if b.Open {
@@ -124,7 +124,7 @@ func (v *ZSetView) at(rank int) (member []byte, score float64) {
 // shuffling all members.
 const fewOf = 4
 
-// Sample visits n different random members, or all members if there are fewer, in no order. Every
+// Sample visits n different random members, or all members if there are fewer, in no particular order. Every
 // subset of n members has the same probability. O(n log n).
 func (v *ZSetView) Sample(n int, visit func(member []byte, score float64)) {
 	card, rng := v.Len(), v.tx.random()

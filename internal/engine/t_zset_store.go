@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZOperation says which members of its sets ZCombine keeps.
+// ZOperation selects the members that ZCombine keeps.
 type ZOperation uint8
 
 // These are the operations.
@@ -20,7 +20,7 @@ const (
 	ZDiff                    // the members of the first set that are in no other set
 )
 
-// Aggregate says how the scores of a member in several sets are combined.
+// Aggregate selects how the scores of a member in several sets are combined.
 type Aggregate uint8
 
 // These are the aggregates.
@@ -95,9 +95,8 @@ func (tx *Tx) ZInterCard(keys [][]byte, limit int) (n int, err error) {
 	return n, nil
 }
 
-// ZCombineStore stores the result of a combination under a key, replaces whatever the key held, and
-// returns the number of members. If the result is empty, it deletes the key. Errors: ErrWrongType,
-// ErrFull.
+// ZCombineStore stores the result of a combination under a key, replaces any value of the key, and returns
+// the number of members. If the result is empty, it deletes the key. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) ZCombineStore(dst []byte, c *ZCombination) (int, error) {
 	items, err := tx.ZCombine(c)
 	if err != nil {
@@ -107,9 +106,8 @@ func (tx *Tx) ZCombineStore(dst []byte, c *ZCombination) (int, error) {
 	return len(items), tx.storeZSet(dst, items, event)
 }
 
-// ZRangeStore stores a range of a sorted set under a key, replaces whatever the key held, and
-// returns the number of members. If the range is empty, it deletes the key. Errors: ErrWrongType,
-// ErrFull.
+// ZRangeStore stores a range of a sorted set under a key, replaces any value of the key, and returns the
+// number of members. If the range is empty, it deletes the key. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) ZRangeStore(dst, src []byte, r *ZRange) (int, error) {
 	v, err := tx.ZSet(src, true)
 	if err != nil {
@@ -129,7 +127,7 @@ func (tx *Tx) ZRangeStore(dst, src []byte, r *ZRange) (int, error) {
 	return len(items), tx.storeZSet(dst, items, "zrangestore")
 }
 
-// stable is Member, but its result is valid until the next write or zscratch.reset.
+// stable returns the member as Member does, but valid until the next write or zscratch.reset.
 func (w *ZWalk) stable() []byte {
 	if !w.small {
 		return w.large.Member()
@@ -309,8 +307,8 @@ func zdiff(items []Scored, sources []zsource) []Scored {
 	return items
 }
 
-// storeZSet stores members, which are in order, under a key, and replaces whatever the key held.
-// Without members it deletes the key. The members may lie in the old value.
+// storeZSet stores members, which are in order, under a key, and replaces any value of the key. Without
+// members it deletes the key. The members may be in the old value.
 func (tx *Tx) storeZSet(dst []byte, items []Scored, event string) error {
 	if len(items) == 0 {
 		tx.Del(dst)

@@ -68,8 +68,8 @@ func (v *ZSetView) Score(member []byte) (score float64, ok bool) {
 	return v.small.Score(at), true
 }
 
-// Rank returns how many members come before a member, and its score; ok is false
-// if there is no such member. O(log n).
+// Rank returns the number of members before a member, and its score; ok is false if there is no such member.
+// O(log n).
 func (v *ZSetView) Rank(member []byte) (rank int, score float64, ok bool) {
 	if v.large != nil {
 		if rank, ok = v.large.Rank(member, v.now); ok {

@@ -67,8 +67,9 @@ func (tx *Tx) TTL(key []byte) int64 {
 	return d
 }
 
-// DeadlineAfter returns the deadline, in ms since 1970, of what lives for a number of ms from the transaction's instant on:
-// at most MaxDeadline. Commands and direct calls use it for each time to live that they are given.
+// DeadlineAfter returns the deadline, in ms since 1970, of data that lives for a number of ms from the
+// transaction's instant: at most MaxDeadline. Commands and direct calls use it for each time to live in their
+// arguments.
 func (tx *Tx) DeadlineAfter(ms int64) int64 { return min(tx.ms+min(ms, MaxDeadline), MaxDeadline) }
 
 // Expire sets a key's deadline in ms since 1970, if the condition allows it, and reports whether it
@@ -149,7 +150,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 		return
 	}
 	if !tx.relay(h, key, flags, r.vlen&freshBit) {
-		return // 32 GiB in one shard: dispatch refuses writes long before
+		return // 32 GiB in one shard: dispatch refuses writes long before this happens
 	}
 	if span != 0 {
 		*h.r.slide() = slide{span, deadline}
@@ -245,7 +246,7 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 		tx.keepLeaseIn(h.sp.db, key)
 	}
 	db := tx.db
-	tx.resized = true // as in Redis, save points do not count what expires
+	tx.resized = true // as in Redis, expirations do not count for save points
 	if len(sh.watched) > 0 {
 		sh.touched(h.sp.db, key)
 	}

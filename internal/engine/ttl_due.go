@@ -112,7 +112,7 @@ func (tx *Tx) date(h *hit) {
 	tx.dateAt(h, at)
 }
 
-// dateAt is date for a known instant in ms; 0 for never.
+// dateAt does the work of date for a known instant in ms; 0 for never.
 func (tx *Tx) dateAt(h *hit, at int64) {
 	if old := h.r.nextAt(); at != 0 && at != old && tx.db.replica.Load() && (old == 0 || h.sp.sh.own.holdsItems(h.sp.db, h.sp.key(h.r))) {
 		tx.dated(h.sp, h.sp.key(h.r), at, true)
@@ -168,7 +168,7 @@ func (tx *Tx) makeTimed(h *hit) bool {
 	return true
 }
 
-// nextIn returns when the next item of a container falls due, in ms since 1970, or an earlier
+// nextIn returns the instant at which the next item of a container falls due, in ms since 1970, or an earlier
 // instant; 0 for never. O(1).
 func (tx *Tx) nextIn(h *hit) int64 {
 	b := h.box()
@@ -199,8 +199,8 @@ func (tx *Tx) dueIn(h *hit) bool {
 
 // dated is a box whose items have deadlines.
 type dated interface {
-	// NextDue returns when the next item falls due, in ms since 1970, or an
-	// earlier instant; 0 for never. O(1).
+	// NextDue returns the instant at which the next item falls due, in ms since 1970, or an earlier instant; 0
+	// for never. O(1).
 	NextDue() int64
 }
 
@@ -235,10 +235,9 @@ const (
 	lapseWhole = 4096
 )
 
-// lapse removes up to about budget due items of a container, sets the time for the next,
-// and reports whether there are more that are due now. If nothing is left, lapse removes
-// the key, and h.r is nil. It logs, counts, and sends events. key is the key's name, not
-// in the engine's memory.
+// lapse removes up to about budget due items of a container, sets the time for the next ones, and reports
+// whether there are more that are due now. If nothing is left, lapse removes the key, and h.r is nil. It
+// logs, counts, and sends events. key must not be in the engine's memory.
 func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 	if tx.lapseWholly(h, key) {
 		return false
@@ -273,9 +272,9 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 	return h.r.itemDue(tx.ms)
 }
 
-// lapseWholly removes a large container without living items in one step, unless an expiry rule
-// records each item. It looks at each deadline once, which is cheaper than as many removals. It
-// reports whether it removed the container.
+// lapseWholly removes a large container without living items in one step, unless an expiry rule records each
+// item. It reads each deadline once, which is cheaper than single removals. It reports whether it removed the
+// container.
 func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
 	kind := h.r.Kind()
 	b, ok := h.box().(interface {
@@ -344,8 +343,8 @@ func (tx *Tx) lapseItems(h *hit, key []byte, budget int) {
 	tx.lapsedItems(h, key, n, left, e.class, e.name)
 }
 
-// reapLarge removes up to budget items of a large container that are dead at now. It returns how
-// many it removed, and how many are left. It calls fire before each removal.
+// reapLarge removes up to budget items of a large container that are dead at now. It returns the number that
+// it removed, and the number left. It calls fire before each removal.
 func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadline int64)) (n, left int) {
 	t := b.(interface {
 		Count() int
@@ -361,11 +360,11 @@ func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadl
 	return n, t.Count()
 }
 
-// lapsed notes, for the statistics and for the matching expiry rules, that this transaction removes
-// a key or an item whose deadline has passed. value is the item's value, nil if it has none. The
-// transaction holds the key's shard, and, if a rule matches, that of its stream; see Tx.ruled. The
-// arguments may lie in the engine's memory. In a replay and on a replica it does nothing, because
-// the master has noted the expiration.
+// lapsed records, for the statistics and for the matching expiry rules, that this transaction removes a key
+// or an item whose deadline has passed. value is the item's value, nil if it has none. The transaction holds
+// the key's shard, and, if a rule matches, that of its stream; see Tx.ruled. The arguments may be in the
+// engine's memory. In a replay and on a replica it does nothing, because the master has recorded the
+// expiration.
 func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64) {
 	if tx.replay || tx.db.passive.Load() {
 		return
@@ -379,8 +378,8 @@ func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64
 	}
 }
 
-// lapsedKey is lapsed for a key. It ignores limiters: one that is full again expires, but no rule
-// records that.
+// lapsedKey does the work of lapsed for a key. It ignores limiters: one that is full again expires, but no
+// rule records that.
 func (tx *Tx) lapsedKey(h *hit) {
 	if h.r.Kind() == Limiter {
 		h.sp.sh.stats.Lag[LevelKey].record(tx.now - h.r.deadline()*1000)

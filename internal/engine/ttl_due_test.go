@@ -17,10 +17,10 @@ type steppedDB struct {
 	steppedClock
 }
 
-// steppedClock is as clock.System, but reads what a test sets, in us.
+// steppedClock works as clock.System does, but the test sets its two readings, in us.
 type steppedClock struct {
 	wall, mono int64
-	seen, now  int64 // mono at the last call, and what it returned
+	seen, now  int64 // mono at the last call, and the result of that call
 }
 
 func newSteppedDB(t *testing.T) *steppedDB {
@@ -40,8 +40,7 @@ func (s *steppedClock) Micros() int64 {
 	return s.now
 }
 
-// pass advances both clocks, in the steps in which an engine looks at its
-// clock.
+// pass advances both clocks, in the steps in which an engine reads its clock.
 func (s *steppedDB) pass(d time.Duration) {
 	for left := d.Microseconds(); left > 0; {
 		n := min(left, 100_000)
@@ -54,8 +53,7 @@ func (s *steppedDB) pass(d time.Duration) {
 
 var steppedKeys = []string{"hash", "lock", "semaphore", "limiter", "queue", "bloom", "key"}
 
-// fillStepped makes a value of each kind, of which something falls due after ten
-// seconds.
+// fillStepped makes a value of each kind that has a deadline after ten seconds.
 func fillStepped(t *testing.T, tx *Tx) {
 	t.Helper()
 	fail := func(err error) {
@@ -81,7 +79,7 @@ func fillStepped(t *testing.T, tx *Tx) {
 	fail(err)
 }
 
-// held says of which keys what fillStepped made is still in force.
+// held returns the keys of fillStepped whose content is still in force.
 func (s *steppedDB) held(t *testing.T) (all []string) {
 	t.Helper()
 	do(s.DB, func(tx *Tx) {
@@ -106,8 +104,8 @@ func (s *steppedDB) held(t *testing.T) (all []string) {
 	return all
 }
 
-// However the wall clock steps, what is to last ten seconds lasts them, within the
-// 1 % by which engine time is slewed, and not longer.
+// However the wall clock steps, data that lasts ten seconds lasts ten seconds, within the 1 % by which engine
+// time is slewed.
 func TestAStepOfTheWallNeitherEndsNorRevives(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, -time.Second, 0, time.Second, time.Hour} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
@@ -116,12 +114,12 @@ func TestAStepOfTheWallNeitherEndsNorRevives(t *testing.T) {
 			do(s.DB, func(tx *Tx) { fillStepped(t, tx) })
 			s.pass(time.Second)
 			s.wall += step.Microseconds()
-			s.pass(8880 * time.Millisecond) // 9.98 s at most by a clock that is 1 % fast
+			s.pass(8880 * time.Millisecond) // at most 9.98 s by a clock that is 1 % fast
 			if got := s.held(t); !slices.Equal(got, steppedKeys) {
 				t.Fatalf("after 9.88 s only these last: %q", got)
 			}
-			s.pass(240 * time.Millisecond) // 10.02 s at least by one that is 1 % slow
-			// A filter forgets by generations: a tenth of its window later at most.
+			s.pass(240 * time.Millisecond) // at least 10.02 s by a clock that is 1 % slow
+			// A filter forgets whole generations: up to a tenth of its window later.
 			if got := s.held(t); !slices.Equal(got, []string{"bloom"}) {
 				t.Fatalf("after 10.12 s these last: %q", got)
 			}
@@ -136,8 +134,8 @@ func TestAStepOfTheWallNeitherEndsNorRevives(t *testing.T) {
 	}
 }
 
-// checkTimes verifies that the rule recorded each expiry, after its
-// deadline, in order and by engine time.
+// checkTimes verifies that the rule recorded each expiration, after its deadline, in order and by engine
+// time.
 func (s *steppedDB) checkTimes(t *testing.T) {
 	t.Helper()
 	var entries []string
@@ -170,7 +168,8 @@ func (s *steppedDB) checkTimes(t *testing.T) {
 	}
 }
 
-// As in Redis, save points count what clients change, not what expires, and not the slices that free memory.
+// As in Redis, save points count the changes of clients, not expirations, and not the slices that free
+// memory.
 func TestWhatExpiresDoesNotCountForSavePoints(t *testing.T) {
 	s := newSteppedDB(t)
 	do(s.DB, func(tx *Tx) { fillStepped(t, tx) })
@@ -190,8 +189,8 @@ func TestWhatExpiresDoesNotCountForSavePoints(t *testing.T) {
 	}
 }
 
-// What a queue does by itself is not in the last save, so save points count it: five jobs of a schedule, and
-// a job that becomes a dead letter.
+// The queue's own changes are not in the last save, so save points count them: five jobs of a schedule, and a
+// job that becomes a dead letter.
 func TestWhatAQueueDoesCountsForSavePoints(t *testing.T) {
 	for name, test := range map[string]struct {
 		fill func(tx *Tx) error

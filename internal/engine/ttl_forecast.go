@@ -13,19 +13,19 @@ const (
 	// forecastSlice is the number of records in a slice of work, after which the forecast unlocks
 	// the shard: some 50 us.
 	forecastSlice = 1024
-	// forecastExact is the number of keys with deadlines in a shard up to which the forecast looks
-	// at each of them. For more keys, the wheel estimates how many fall due.
+	// forecastExact is the number of keys with deadlines in a shard up to which the forecast reads each of them.
+	// For more keys, it takes estimates from the wheel.
 	forecastExact = 4096
-	// forecastEarly is the greatest number of containers with an early entry that a forecast looks
-	// at in a shard.
+	// forecastEarly is the greatest number of containers with an early entry that a forecast examines in a
+	// shard.
 	forecastEarly = 256
 )
 
-// Forecast holds how many keys and items fall due in intervals from an instant on.
+// Forecast holds the number of keys and items that fall due in each of several intervals.
 type Forecast struct {
 	From   int64 // ms since 1970
 	Bounds []int64
-	Counts []int // how many fall due in each interval: before its end, and not before its start
+	Counts []int // the number that fall due in each interval: before its end, and not before its start
 }
 
 // Forecast counts the keys and items of the selected database that fall due within horizon ms, in n
@@ -143,7 +143,7 @@ func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) b
 
 // items counts the items of a hash, set, sorted set or list.
 func (f *Forecast) items(tx *Tx, h *hit) {
-	last := h.r.deadline() // an item that is not due before its key goes with the key
+	last := h.r.deadline() // an item that is not due before its key expires with the key
 	if last == 0 {
 		last = MaxDeadline + 1
 	}
@@ -199,7 +199,7 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 	return x, ok
 }
 
-// nextKey notes the key of a space that expires next. It reschedules late limiters at their true
+// nextKey reports the key of a space that expires next to note. It reschedules late limiters at their true
 // deadline.
 func (tx *Tx) nextKey(sp *space, now int64, note func(int64, Level, []byte)) {
 	for range forecastEarly {
@@ -217,7 +217,7 @@ func (tx *Tx) nextKey(sp *space, now int64, note func(int64, Level, []byte)) {
 	}
 }
 
-// nextItem notes the container of a space whose item falls due next. It corrects early entries that
+// nextItem reports the container of a space whose item falls due next to note. It corrects early entries that
 // it meets.
 func (tx *Tx) nextItem(sp *space, now int64, note func(int64, Level, []byte)) {
 	for range forecastEarly {

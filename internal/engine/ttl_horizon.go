@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Effects carry instants and fencing tokens, which a replay takes over: they decide what has
-// expired, and what the next token is. A damaged file, or a master whose clock is wrong, must not
-// move time and tokens far ahead, so a replay refuses values beyond the horizon:
+// Effects carry instants and fencing tokens, which a replay adopts: they determine which data has expired,
+// and the next token. A damaged file, or a master whose clock is wrong, must not move time and tokens far
+// ahead, so a replay refuses values beyond the horizon:
 //
 //	instants (Tx.At)          the clock + SetMaxAhead
 //	tokens (Tx.CheckToken)    the clock + SetMaxAhead + 2 x maxAhead: a payload may bring one that
@@ -19,13 +19,12 @@ import (
 // defaultAhead is the default of SetMaxAhead, in us: an hour.
 const defaultAhead = 3600e6
 
-// SetMaxAhead sets how far, in us, the instants of effects may be ahead of the clock. It is safe
+// SetMaxAhead sets the time, in us, by which the instants of effects may be ahead of the clock. It is safe
 // for concurrent use.
 func (db *DB) SetMaxAhead(us int64) { db.maxAhead.Store(us) }
 
-// SawTime notes an instant, in us, of data that the caller trusts, for files that were written
-// while the clock was ahead. The horizon of replays then counts from the later of this instant and
-// the clock.
+// SawTime records an instant, in us, of data that the caller trusts, for files that were written while the
+// clock was ahead. The horizon of replays then counts from the later of this instant and the clock.
 func (db *DB) SawTime(us int64) {
 	for {
 		last := db.seen.Load()

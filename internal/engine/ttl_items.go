@@ -60,8 +60,8 @@ func sampleTable(d *dict.Dict, n int, now int64, rng *rand.Rand, visit func(dict
 	}
 }
 
-// scanBuckets is the greatest number of buckets that a scan looks at for each requested item. It
-// bounds the time of a scan over a sparse table.
+// scanBuckets is the greatest number of buckets that a scan visits for each requested item. It bounds the
+// time of a scan over a sparse table.
 const scanBuckets = 10
 
 // scanTable visits about count living items of a table, and returns the cursor for the next call.

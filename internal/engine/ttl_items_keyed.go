@@ -33,7 +33,7 @@ func dictOf(b box) *dict.Dict {
 	return b.(hashTable).Dict
 }
 
-// expireKeyed is HExpire and SExpire.
+// expireKeyed implements HExpire and SExpire.
 func (tx *Tx) expireKeyed(m *keyedItems, key []byte, items [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.container(key, m.kind)
 	if err != nil {
@@ -89,7 +89,7 @@ func (tx *Tx) datedItems(m *keyedItems, h *hit, key []byte, items [][]byte, dead
 	tx.changed(key, m.class, m.expireEvent)
 }
 
-// persistKeyed is HPersist and SPersist.
+// persistKeyed implements HPersist and SPersist.
 func (tx *Tx) persistKeyed(m *keyedItems, key []byte, items [][]byte, visit func(code int)) error {
 	h, err := tx.container(key, m.kind)
 	if err != nil {
@@ -290,7 +290,7 @@ func (tx *Tx) deadUnder(h *hit, item []byte) int64 {
 // With n members in it, it misses n in 4096 of the new ones.
 type seen [64]uint64
 
-// note adds a member and reports whether it may have been there.
+// note adds a member and reports whether it may have been added before.
 func (s *seen) note(tx *Tx, member []byte) (maybe bool) {
 	h := maphash.Bytes(tx.db.seed, member)
 	word, bit := &s[h&63], uint64(1)<<(h>>6&63)

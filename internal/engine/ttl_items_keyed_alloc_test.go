@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// Deadlines of fields and members are set, read and taken without an allocation,
-// in either layout, and so is a field written in the place of a dead one.
+// Setting, reading and taking the deadlines of fields and members allocates nothing in either layout, and
+// neither does writing a field over a dead one.
 func TestItemDeadlinesAllocateNothing(t *testing.T) {
 	for name, l := range map[string]Layout{"small": defaultLayout(), "large": {}} {
 		t.Run(name, func(t *testing.T) { noAllocations(t, l) })

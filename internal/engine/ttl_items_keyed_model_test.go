@@ -7,14 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tally counts what has expired in a model, to be compared with the engine's
-// statistics. Items that died in a key which was then deleted as a whole may have
-// been counted or not.
+// tally counts the expirations in a model, for comparison with the engine's statistics. Items that died in a
+// key that was then deleted as a whole may or may not have been counted.
 type tally struct {
 	active  bool
 	expired int
 	unsure  int
-	ghosts  map[string]int // the dead of a key that may still be stored
+	ghosts  map[string]int // dead items of a key that may still be stored
 }
 
 func (y *tally) died(key string, n int) {
@@ -27,7 +26,7 @@ func (y *tally) died(key string, n int) {
 	}
 }
 
-// lost notes that a key was overwritten, or deleted.
+// lost records that a key was overwritten or deleted.
 func (y *tally) lost(key string) {
 	y.unsure += y.ghosts[key]
 	delete(y.ghosts, key)
@@ -47,14 +46,14 @@ func (y *tally) setActive(db *DB, on bool) {
 	db.SetActiveExpiry(on)
 }
 
-// advanced notes that time has passed: active reclaimers have taken the dead.
+// advanced records that time has passed: active reclaimers have removed the dead items.
 func (y *tally) advanced() {
 	if y.active {
 		y.ghosts = nil
 	}
 }
 
-// settle has everything reclaimed that is dead, and compares the counts.
+// settle lets the engine reclaim all dead data, and compares the counts.
 func (y *tally) settle(t *rapid.T, m *containerModel, look func()) {
 	y.setActive(m.db, true)
 	m.clock.Advance(time.Millisecond)
@@ -68,7 +67,7 @@ func (y *tally) settle(t *rapid.T, m *containerModel, look func()) {
 	}
 }
 
-// drawDeadline draws one that is past, now, or soon.
+// drawDeadline draws a deadline that is past, now, or soon.
 func drawDeadline(t *rapid.T, now int64) int64 {
 	return now + rapid.Int64Range(-1, 40).Draw(t, "in")
 }
@@ -151,8 +150,8 @@ func (m *hashModel) hexpire(t *rapid.T) {
 	})
 }
 
-// sequence returns a function that compares what it is called with, one by one,
-// and one that says whether that was all.
+// sequence returns two functions: check compares its argument with the next expected value, and done verifies
+// that there were no more.
 func sequence[T comparable](t *rapid.T, name string, want []T) (check func(T), done func()) {
 	i := 0
 	return func(got T) {
@@ -274,7 +273,7 @@ func (m *hashModel) hgetdel(t *rapid.T) {
 	})
 }
 
-// look returns the values of fields, and calls then for each that is there.
+// look returns the expected values of fields, and calls then for each that exists.
 func (m *hashModel) look(key string, fields []string, then func(h map[string]entry, f string)) (want []taken) {
 	h := m.of(key)
 	for _, f := range fields {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// sliceItems is the number of items that a slice removes between two looks at the clock and the
-	// shard's waiters: some 10 us of work.
+	// sliceItems is the number of items that a slice removes between two checks of the clock and the shard's
+	// waiters: some 10 us of work.
 	sliceItems = 32
 	// sliceTime bounds the work of one Run, in us, and so the delay of a client's request. Shorter
 	// slices cost more polling while many keys expire. Longer slices raise the p99 latency of other
@@ -28,8 +28,8 @@ const (
 	// heldPause is the time that a reclaimer waits before it tries a locked shard again: much longer
 	// than a command takes, and much shorter than a noticeable delay.
 	heldPause = 200 * time.Microsecond
-	// freeChunks is the number of a container's chunks that the reclaimer frees between two looks
-	// at the clock: a few us of work.
+	// freeChunks is the number of a container's chunks that the reclaimer frees between two checks of the clock:
+	// a few us of work.
 	freeChunks = 16
 	// trimSlabs is the number of idle slabs that one Run returns to the system.
 	trimSlabs = 8
@@ -51,11 +51,11 @@ type Reclaimer struct {
 	// dead has the keys that the slice has removed so far, for the log.
 	dead  [][]byte
 	bytes []byte
-	name  []byte // a copy of the key of the present container
+	name  []byte // a copy of the key of the current container
 }
 
-// Reclaimer returns the i-th of Options.Reclaimers. The engine calls wake, from any
-// goroutine, when work has come up that is earlier than the result of the last Run.
+// Reclaimer returns the i-th of Options.Reclaimers. The engine calls wake, from any goroutine, when there is
+// work earlier than the result of the last Run.
 func (db *DB) Reclaimer(i int, wake func()) *Reclaimer {
 	r := db.reclaimers[i]
 	r.wakeFn.Store(&wake)
@@ -112,8 +112,8 @@ func (r *Reclaimer) Run() time.Duration {
 	return r.sleep()
 }
 
-// sleep computes how long there is no work, and stores it in plan: from then on workAt wakes the
-// caller for earlier work.
+// sleep computes the time until the next work, and stores it in plan: from then on workAt wakes the caller
+// for earlier work.
 func (r *Reclaimer) sleep() time.Duration {
 	next := int64(never)
 	for _, sh := range r.shards {
@@ -152,7 +152,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	case active && !still:
 		more = r.reclaim(tx, sh, end)
 	}
-	if !still { // a waiter that is served takes something
+	if !still { // serving a waiter would change data
 		more = sh.wakeLines(tx, sliceItems) || more
 		more = sh.endLeases(tx, sliceItems) || more
 	}
@@ -200,8 +200,8 @@ func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 }
 
 const (
-	// Between two looks at the clock and the shard's waiters, the reclaimer handles lapseKeys
-	// containers and removes up to lapseItems items of each.
+	// Between two checks of the clock and the shard's waiters, the reclaimer handles lapseKeys containers and
+	// removes up to lapseItems items of each.
 	lapseKeys  = 2
 	lapseItems = 32
 )
@@ -410,7 +410,7 @@ func (r *Reclaimer) loop(kick, quit chan struct{}) {
 	}
 }
 
-// nextWork returns when the reclaimers have work, for a manual clock.
+// nextWork returns the time of the reclaimers' next work, for a manual clock.
 func (db *DB) nextWork() (ms int64, ok bool) {
 	if db.evicting.Load() && !db.still.Load() {
 		return 0, true
@@ -422,7 +422,7 @@ func (db *DB) nextWork() (ms int64, ok bool) {
 	return next, next != never
 }
 
-// work runs the reclaimers until they have done what is due.
+// work runs the reclaimers until they have done all due work.
 func (db *DB) work() {
 	for _, r := range db.reclaimers {
 		for r.Run() == 0 {

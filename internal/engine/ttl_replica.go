@@ -8,8 +8,8 @@ import "container/heap"
 //
 //	a client sets a deadline     Tx.dated: the shard remembers the key, by its deadline
 //	the deadline passes          Reclaimer.keepTime: removes the key, or its dead items
-//	the master sends the key     Tx.find in a replay: from then on it is the master's
-//	it stops being a replica     the shard forgets all: the reclaimers remove what is due
+//	the master sends the key     Tx.find in a replay: from then on it belongs to the master
+//	it stops being a replica     the shard drops its list: the reclaimers remove all due data
 //
 // This holds for keys, and for items of hashes, sets, sorted sets and lists. The next command that
 // uses a lock, a semaphore or a queue removes its expired leases and jobs. A container is the
@@ -31,8 +31,8 @@ type ownKey struct {
 	items bool  // clients have set the deadlines of all its items
 }
 
-// dated notes that the transaction has given a key, or items of it, a deadline in ms; 0: none. It
-// has an effect only on a replica, for a client's transaction.
+// dated records that the transaction has given a key, or items of it, a deadline in ms; 0: none. It has an
+// effect only on a replica, for a client's transaction.
 func (tx *Tx) dated(sp *space, key []byte, at int64, items bool) {
 	if at != 0 && tx.db.replica.Load() && !tx.replay {
 		tx.owns(sp.sh, sp.db, key, at, items)
@@ -59,7 +59,7 @@ func (tx *Tx) owns(sh *shard, db int, key []byte, at int64, items bool) {
 	sh.workAt(at + 1)
 }
 
-// disown notes that a key is the master's, or is deleted.
+// disown records that a key belongs to the master, or is deleted.
 func (o *own) disown(db int, key []byte) {
 	if k := o.keys[watchKey{db, string(key)}]; k != nil {
 		o.remove(k)
@@ -75,7 +75,7 @@ func (o *own) holdsItems(db int, key []byte) bool {
 	return k != nil && k.items
 }
 
-// flush forgets the keys of a database.
+// flush removes the own keys of a database.
 func (o *own) flush(db int) {
 	for _, k := range o.keys {
 		if k.db == db {
@@ -126,7 +126,7 @@ func (r *Reclaimer) reclaimOwn(tx *Tx, sh *shard, end int64) (more bool) {
 	}
 }
 
-// reapOwn removes a key that is due, or its due items; then the key waits for its next deadline.
+// reapOwn removes a due key, or its due items; then the key waits for its next deadline.
 func (r *Reclaimer) reapOwn(tx *Tx, sh *shard, k *ownKey) {
 	h := hit{sh: sh, sp: sh.spaces[k.db]}
 	r.name = append(r.name[:0], k.key...)

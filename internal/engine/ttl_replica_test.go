@@ -47,8 +47,8 @@ func in(db *DB, replay bool, do func(tx *Tx)) {
 	tx.Commit()
 }
 
-// What clients of a writable replica give a deadline is freed when it is due, keys and
-// items; what the master has given one stays until the master says so.
+// Keys and items to which clients of a writable replica have given a deadline are freed when they are due;
+// the master's deadlines take effect only when the master removes the data.
 func TestAReplicaFreesWhatItsOwnClientsHaveStored(t *testing.T) {
 	db, clock := replicaEngine(t)
 	at := clock.Micros()/1000 + 50
@@ -81,7 +81,7 @@ func TestAReplicaFreesWhatItsOwnClientsHaveStored(t *testing.T) {
 	}
 }
 
-// A key of a client's that the master speaks of is the master's from then on.
+// A client's key that the master writes to belongs to the master from then on.
 func TestWhatTheMasterSpeaksOfIsTheMasters(t *testing.T) {
 	db, clock := replicaEngine(t)
 	at := clock.Micros()/1000 + 50
@@ -92,7 +92,7 @@ func TestWhatTheMasterSpeaksOfIsTheMasters(t *testing.T) {
 	if n, own := storedAndOwn(db); n != 1 || own != 0 {
 		t.Errorf("%d records, %d of clients", n, own)
 	}
-	in(db, true, func(tx *Tx) { tx.Persist(key) }) // it lived on there
+	in(db, true, func(tx *Tx) { tx.Persist(key) }) // the key lived on at the master
 	in(db, false, func(tx *Tx) {
 		if v, ok, _ := tx.Get(key); !ok || string(v) != "m" {
 			t.Errorf("the key is %q", v)
@@ -100,7 +100,7 @@ func TestWhatTheMasterSpeaksOfIsTheMasters(t *testing.T) {
 	})
 }
 
-// Own keys are forgotten with what holds them.
+// Own keys are forgotten together with their database.
 func TestOwnKeysAreForgotten(t *testing.T) {
 	db, clock := replicaEngine(t)
 	at := clock.Micros()/1000 + 50
@@ -121,8 +121,8 @@ func TestOwnKeysAreForgotten(t *testing.T) {
 	}
 }
 
-// Items that clients give a deadline go too; where the master's are in the same hash all
-// wait for the master.
+// Items with a client's deadline are freed too; if the master has items in the same hash, all wait for the
+// master.
 func TestAReplicaFreesItsOwnItems(t *testing.T) {
 	db, clock := replicaEngine(t)
 	at := clock.Micros()/1000 + 50
@@ -138,7 +138,7 @@ func TestAReplicaFreesItsOwnItems(t *testing.T) {
 	in(db, true, func(tx *Tx) { fields(tx, "mixed", "stays", "a") })
 	in(db, false, func(tx *Tx) { fields(tx, "mixed", "stays", "b") })
 	clock.Advance(time.Second)
-	in(db, true, func(tx *Tx) { // a replay sees what is stored
+	in(db, true, func(tx *Tx) { // a replay sees all stored data
 		for _, c := range []struct {
 			key, field string
 			want       bool

@@ -17,13 +17,13 @@ import (
 //	the transaction ends ─▶ Tx.Tell ◀──┘ an XADD to the rule's stream for each, or a job for
 //	                                     its delay queue, before waiting clients are served
 //
-// So the transaction that removes an expired item also writes its entry, and there is exactly one
-// entry for each rule and expiration, whether a command or the reclaimer removes the item. For
-// that, the transaction must hold the shards of the rules' targets, which are their streams and
-// queues. The reclaimer locks them from the start. A command that finds a due item under its own
-// locks begins again with these shards (lock_escalation.go). The rules of all databases are one
-// immutable book, which the engine replaces with all shards locked. Without rules, they cost one
-// atomic read for each dead item, and one at the start of a transaction. ttl_rules_queue.go has the
+// So the transaction that removes an expired item also writes its entry, and there is exactly one entry for
+// each rule and expiration, whether a command or the reclaimer removes the item. For that, the transaction
+// must hold the shards of the rules' targets, which are their streams and queues. The reclaimer locks them
+// from the start. A command that finds a due item under its own locks begins again with these shards
+// (lock_escalation.go). The rules of all databases are one immutable book, which the engine replaces with all
+// shards locked. Without rules, the cost is one atomic read for each dead item, and one at the start of a
+// transaction. ttl_rules_queue.go has the jobs.
 // jobs.
 
 // LevelSet is a set of levels.
@@ -45,8 +45,7 @@ func LevelNamed(name string) (Level, bool) {
 	return 0, false
 }
 
-// Rule selects expirations and says to which stream or delay queue, and with which data, the engine
-// records them.
+// Rule selects expirations, and the stream or delay queue and the data with which the engine records them.
 type Rule struct {
 	Name     string
 	Match    string // a pattern of keys
@@ -60,7 +59,7 @@ type Rule struct {
 	// rule has no Stream and no MaxLen: the queue has its own.
 	ToQueue  bool
 	Queue    string
-	Delay    int64 // of ToQueue: how many ms after the expiration the job is due
+	Delay    int64 // with ToQueue: the ms after the expiration at which the job is due
 	Priority uint8 // of ToQueue: the job's priority, up to MaxPriority
 }
 
@@ -78,12 +77,12 @@ type RuleState struct {
 	Fired     int64  // entries written
 	Missed    int64  // entries that a separate transaction had to write, directly after that of the expiration
 	Suspended int64  // entries not written, because the target's key could not take them
-	Since     int64  // the start of the present suspension, ms since 1970; 0: the rule is not suspended
+	Since     int64  // the start of the current suspension, ms since 1970; 0: the rule is not suspended
 	Why       string // the reason of the suspension
 }
 
-// RuleWatcher is an optional interface of Hooks. The engine calls it when a rule is suspended, with
-// the reason, and when it resumes, with why == "". The shards are locked.
+// RuleWatcher is an optional interface of Hooks. The engine calls it when a rule is suspended, with the
+// reason in why, and when the rule resumes, with an empty why. The shards are locked.
 type RuleWatcher interface {
 	RuleSuspended(db int, rule, why string)
 }
@@ -150,8 +149,7 @@ type firing struct {
 	klen, ilen, vlen, at, dlen int  // vlen is -1 for no value; at is the position in Tx.fbuf
 }
 
-// fire notes entries for the rules that match. It copies the data and moves nothing in the engine's
-// memory.
+// fire records entries for the matching rules. It copies the data and moves nothing in the engine's memory.
 func (tx *Tx) fire(rs *ruleSet, l Level, key, item, value []byte, deadline int64) {
 	if tx.replay || rs.targets[string(key)] {
 		return
@@ -206,10 +204,10 @@ func (tx *Tx) pairs(dst [][]byte, f *firing) [][]byte {
 // maxFired is the largest buffer for copies, in bytes, that a transaction keeps for the next one.
 const maxFired = 1 << 20
 
-// Tell writes the entries of the expirations in the transaction so far, in their order. The end of
-// the transaction calls it. A caller that runs several commands in one transaction calls it between
-// them, so that each command finds the keyspace as if the commands before it had run alone. The
-// caller must not hold bytes in the engine's memory.
+// Tell writes the entries of the expirations in the transaction so far, in order. The end of the transaction
+// calls it. A caller that runs several commands in one transaction calls it between them, so that each
+// command finds the keyspace as if the earlier commands had run alone. The caller must not hold bytes in the
+// engine's memory.
 func (tx *Tx) Tell() {
 	if len(tx.fired) == 0 {
 		return
@@ -266,7 +264,7 @@ func (tx *Tx) write(r *rule, entry [][]byte) {
 	}
 }
 
-// suspension returns the reason for which an entry cannot be written.
+// suspension returns the reason why an entry cannot be written.
 func (r *Rule) suspension(err error) string {
 	switch {
 	case err == ErrWrongType && r.ToQueue:

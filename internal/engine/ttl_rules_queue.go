@@ -12,9 +12,9 @@ import (
 //	payload  {"key":"k","item":"i","level":"field","value":"v","deadline":1700000001000,
 //	         "fired-at":1700000001001,"rule":"r"}
 //
-// The payload has the fields of a stream's entry in their order; item and value are missing where a
-// stream's entry lacks them. The two instants are numbers, the others are strings. JSON cannot hold
-// bytes that are not UTF-8, so such a string stands under its name and "-base64", in the standard
+// The payload has the fields of a stream's entry in the same order; item and value are missing if a stream's
+// entry lacks them. The two instants are numbers, the others are strings. JSON cannot hold bytes that are not
+// UTF-8: the name of such a string has "-base64" appended, and the string is in base64, in the standard
 // alphabet with padding: {"key-base64":"/w==", ...}.
 //
 // Two expirations may have the same id: elements of a list may be equal, and the parts of an id may
@@ -95,8 +95,8 @@ func (tx *Tx) writeJob(r *rule, job [][]byte) error {
 	return err
 }
 
-// freeID returns id, or, if that is taken, id with a number behind it that is not. O(log n) calls of
-// taken for n ids that are taken.
+// freeID returns id, or, if that is taken, id with the first free number appended. O(log n) calls of taken
+// for n taken ids.
 func freeID(id []byte, taken func(id []byte) bool) []byte {
 	if !taken(id) {
 		return id

@@ -39,8 +39,7 @@ func told(tx *Tx, stream string) (entries []string) {
 	return entries
 }
 
-// putTimed puts a field with a deadline in ms into a hash, and logs it as nothing
-// but the field.
+// putTimed puts a field with a deadline in ms into a hash, and logs only the field.
 func putTimed(tx *Tx, key, field string, deadline int64) {
 	h, err := tx.container([]byte(key), Hash)
 	if err == nil {
@@ -52,7 +51,7 @@ func putTimed(tx *Tx, key, field string, deadline int64) {
 	tx.date(&h)
 }
 
-// missed returns the number of entries of the database's rules that came late.
+// missed returns the number of entries of the database's rules that were written late.
 func missed(tx *Tx) (n int64) {
 	for _, r := range tx.Rules() {
 		n += r.Missed + r.Suspended
@@ -60,8 +59,7 @@ func missed(tx *Tx) (n int64) {
 	return n
 }
 
-// checkTold verifies that every expiry has its entry, in the stream all, and none
-// twice.
+// checkTold verifies that every expiration has exactly one entry, in the stream all.
 func checkTold(t *testing.T, db *DB) {
 	t.Helper()
 	if err := db.Check(); err != nil {
@@ -86,8 +84,8 @@ func checkTold(t *testing.T, db *DB) {
 	})
 }
 
-// storm has goroutines write, read, rename and copy keys that expire soon. No name
-// is used twice by what may expire.
+// storm is a set of goroutines that write, read, rename and copy keys that expire soon. No expiring key or
+// item reuses a name.
 type storm struct {
 	db     *DB
 	expiry func(tx *Tx, rng *rand.Rand) int64
@@ -96,7 +94,7 @@ type storm struct {
 
 func (s *storm) name() string { return fmt.Sprint("k", s.names.Add(1)) }
 
-// client returns a function that does n things, many of them to keys of its own.
+// client returns a function that performs n operations, many of them on keys of its own.
 func (s *storm) client(seed uint64) (run func(n int)) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	recent := make([][]byte, 32)
@@ -127,7 +125,7 @@ func (s *storm) run(rng *rand.Rand, recent [][]byte, n int) {
 			}
 		case 5:
 			_, _ = tx.Rename(a, key, false)
-		case 6: // a copy would tell of the same name twice: it moves over
+		case 6: // a copy would record the same name twice, so the key is moved
 			if ok, _ := tx.Copy(a, key, 0, false); ok {
 				tx.Del(a)
 			}
@@ -180,7 +178,7 @@ func TestEveryExpiryHasOneEntryWhileReclaimersAndClientsRace(t *testing.T) {
 		clients.Go(func() { s.client(uint64(i))(1000) })
 	}
 	clients.Wait()
-	for left := int64(1); left > 0; runtime.Gosched() { // the clock is the system's
+	for left := int64(1); left > 0; runtime.Gosched() { // the engine uses the system's clock
 		do(s.db, func(tx *Tx) { _, left = tx.Backlog() })
 	}
 	over.Store(true)
@@ -247,7 +245,7 @@ func checkUnits(t *testing.T, effects []Effect) {
 	}
 }
 
-// apart returns a name whose key is in none of the shards of others.
+// apart returns a name whose key is in a shard other than those of others.
 func apart(db *DB, prefix string, others ...string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprint(prefix, i)
@@ -316,7 +314,7 @@ func TestEntryWhoseStreamIsNotHeldComesInATransactionOfItsOwn(t *testing.T) {
 		clock.Advance(11 * time.Millisecond)
 		tx := db.txs.Get().(*Tx)
 		s, _ := db.shardOf([]byte(key))
-		tx.begin(0, 1<<s, true) // as no caller does
+		tx.begin(0, 1<<s, true) // no real caller does this
 		tx.Exists([]byte(key))
 		tx.Commit()
 	}
@@ -388,7 +386,7 @@ func TestJobOfARuleWhoseQueueIsNotHeldComesInATransactionOfItsOwn(t *testing.T) 
 	clock.Advance(11 * time.Millisecond)
 	tx := db.txs.Get().(*Tx)
 	s, _ := db.shardOf([]byte("k"))
-	tx.begin(0, 1<<s, true) // as no caller does
+	tx.begin(0, 1<<s, true) // no real caller does this
 	tx.Exists([]byte("k"))
 	tx.Commit()
 	do(db, func(tx *Tx) {

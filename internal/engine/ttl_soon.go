@@ -11,23 +11,22 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// This file finds the keys and items that expire next, by name.
+// This file finds the names of the keys and items that expire next.
 
 const (
 	// MaxSoon is the largest number of rows that Soon returns.
 	MaxSoon = 1000
-	// soonLooks is the number of entries and items that Soon looks at: in all shards
-	// together if it chooses among them, else in each. At a cache miss each it locks a shard
-	// for some milliseconds at most.
+	// soonLooks is the number of entries and items that Soon examines: in all shards together if it filters,
+	// otherwise in each shard. With a cache miss for each, it locks a shard for some milliseconds at most.
 	soonLooks = 1 << 16
 )
 
-// SoonOptions choose among what expires. The zero value is the next deadline of all.
+// SoonOptions select among the expiring keys and items. The zero value selects the next deadline of all.
 type SoonOptions struct {
 	Count  int                   // rows; 1 if 0, at most MaxSoon
 	Within int64                 // ms from now, up to and including them; 0: any deadline
 	Levels LevelSet              // 0: all
-	Match  func(key []byte) bool // chooses keys; nil: all. It is called with a shard locked
+	Match  func(key []byte) bool // selects keys; nil: all. It is called with a shard locked
 }
 
 // Expiry is a deadline and the key or item that it belongs to.
@@ -43,15 +42,14 @@ func (x *Expiry) compare(y *Expiry) int {
 	return cmp.Or(cmp.Compare(x.Deadline, y.Deadline), cmp.Compare(x.Level, y.Level), bytes.Compare(x.Key, y.Key), bytes.Compare(x.Item, y.Item))
 }
 
-// Soon returns the keys and items of the selected database that expire next, earliest
-// first. It skips what has expired, items whose key expires first, and limiters' waiting
-// clients. whole is false if Soon has stopped before it had seen all that might belong to
-// the result: it looks at 65,536 entries of the wheels and items of containers, for each
-// shard if it takes everything, and in all if Match or Levels choose.
+// Soon returns the keys and items of the selected database that expire next, earliest first. It skips expired
+// ones, items whose key expires first, and the waiting clients of limiters. whole is false if Soon stopped
+// before it had seen everything that might belong to the result: it examines 65,536 entries of the wheels and
+// items of containers, in each shard if it takes everything, and in all together if Match or Levels filter.
 //
-// O(slots + entries of the slots that the rows are in + n log n); with Match or Levels
-// O(what expires before the last row). It locks one shard at a time, unless the transaction
-// holds them. Under concurrent writes the rows are those of each shard's own instant.
+// O(slots + entries of the slots that the rows are in + n log n); with Match or Levels, O(entries that expire
+// before the last row). It locks one shard at a time, unless the transaction holds them. Under concurrent
+// writes the rows are those of each shard's own instant.
 func (tx *Tx) Soon(o SoonOptions) (rows []Expiry, whole bool) {
 	s := soon{limit: min(max(o.Count, 1), MaxSoon), until: math.MaxInt64, levels: o.Levels, match: o.Match, whole: true}
 	if s.levels == 0 {
@@ -81,7 +79,7 @@ func (tx *Tx) Soon(o SoonOptions) (rows []Expiry, whole bool) {
 	return s.rows, s.whole
 }
 
-// Soon is Tx.Soon on a database, for a caller that has no transaction.
+// Soon does the work of Tx.Soon on a database, without a transaction.
 func (db *DB) Soon(dbi int, o SoonOptions) (rows []Expiry, whole bool) {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -97,13 +95,13 @@ type soon struct {
 	until  int64 // no later deadline is wanted
 	levels LevelSet
 	match  func([]byte) bool
-	looks  int  // left in this shard
-	spent  bool // none was left, and there was more to look at
-	whole  bool // that was so in no shard
+	looks  int  // the entries that may still be examined in this shard
+	spent  bool // the bound was reached, and there was more to examine
+	whole  bool // spent was false for every shard
 
 	now  int64 // ms
-	h    hit   // the container that is looked at
-	last int64 // its items live no longer than this
+	h    hit   // the current container
+	last int64 // none of its items lives longer than this
 	text [24]byte
 }
 
@@ -116,7 +114,7 @@ func (r latestFirst) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 func (r *latestFirst) Push(x any)        { *r = append(*r, x.(Expiry)) }
 func (r *latestFirst) Pop() any          { panic("engine: rows are replaced, not removed") }
 
-// end returns the latest deadline that may still be wanted.
+// end returns the latest deadline that can still belong to the result.
 func (s *soon) end() int64 {
 	if len(s.rows) < s.limit {
 		return s.until
@@ -186,7 +184,7 @@ func (s *soon) key(tx *Tx, sp *space, r *rec) (more bool) {
 	return true
 }
 
-// container visits the items of a container in which something expires.
+// container visits the items of a container that has an item with a deadline.
 func (s *soon) container(tx *Tx, sp *space, r *rec) (more bool) {
 	if !s.look() {
 		return false
@@ -244,7 +242,8 @@ func (s *soon) small(k Kind) {
 	}
 }
 
-// item visits an item with a deadline, and reports whether one with a later deadline may be wanted.
+// item visits an item with a deadline, and reports whether an item with a later deadline can still belong to
+// the result.
 func (s *soon) item(name []byte, deadline int64) (more bool) {
 	if !s.look() || deadline > s.last || deadline > s.end() {
 		return false

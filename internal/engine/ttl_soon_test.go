@@ -175,7 +175,7 @@ func TestWhatExpiresSoonIsTheBeginningOfASortedWalk(t *testing.T) {
 				{Count: 50, Levels: 1<<LevelLease | 1<<LevelKey, Match: match}} {
 				checkSoon(t, db, o)
 			}
-			db.SetActiveExpiry(round%2 == 0) // what has expired stays for a while, and is invisible
+			db.SetActiveExpiry(round%2 == 0) // expired data stays for a while, and is invisible
 			clock.Advance(time.Duration(rng.Int64N(20*minute)) * time.Millisecond)
 		}
 	}

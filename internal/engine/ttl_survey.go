@@ -2,21 +2,21 @@ package engine
 
 import "time"
 
-// When the deadlines of a whole engine fall due, from the slots of the wheels alone.
+// The distribution of the deadlines of a whole engine, computed from the slots of the wheels.
 
-// DueSurvey counts deadlines by when they fall due. All databases are in it.
+// DueSurvey counts the deadlines of all databases by the time at which they fall due.
 type DueSurvey struct {
-	At int64 // the instant from which on it counts, ms since 1970
+	At int64 // the instant at which it begins, ms since 1970
 
 	Keys       DueCounts // keys with a deadline
-	Containers DueCounts // containers, by when the next of their items falls due
+	Containers DueCounts // containers, by the time at which their next item falls due
 
-	Leased int64 // locks and semaphores, each of which lives as long as its last lease
+	Leased int64 // locks and semaphores, which live until the end of their last lease
 }
 
-// DueCounts has one count for each interval. Each series begins at the survey's instant:
-// Minutes[0] is the sum of Seconds, Hours[0] that of Minutes, Days[0] that of the first 24
-// of Hours. A deadline on a boundary belongs to the later interval.
+// DueCounts has one count for each interval. Each series begins at the survey's instant: Minutes[0] is the
+// sum of Seconds, Hours[0] that of Minutes, Days[0] that of the first 24 of Hours. A deadline on a boundary
+// belongs to the later interval.
 type DueCounts struct {
 	Due     int64     // deadlines that have passed; the keys and items are not removed yet
 	Seconds [60]int64 // of the next minute
@@ -32,15 +32,15 @@ const (
 	hour   = 60 * minute
 	day    = 24 * hour
 
-	// dueParts is the number of intervals into which a survey sorts what is not due: the
-	// seconds, the minutes and hours and days after them, and what is later.
+	// dueParts is the number of intervals into which a survey sorts future deadlines: the seconds, the minutes
+	// and hours and days after them, and all later ones.
 	dueParts = 60 + 59 + 47 + 29 + 1
-	// surveyFew is the number of entries of a wheel that a survey looks at one by one. It
-	// makes a survey of some hundred keys exact, and costs a microsecond for each wheel.
+	// surveyFew is the number of entries of a wheel that a survey reads one by one. It makes a survey of some
+	// hundred keys exact, and costs a microsecond for each wheel.
 	surveyFew = 64
 )
 
-// dueBounds returns the end of each interval but the last.
+// dueBounds returns the end of each interval except the last.
 func dueBounds(at int64) []int64 {
 	b := make([]int64, 1, dueParts)
 	b[0] = at
@@ -76,15 +76,13 @@ func (c *DueCounts) fold(counts []int64) {
 	c.Later = counts[0]
 }
 
-// DueSurvey counts the deadlines of all databases by when they fall due. It adds up slots
-// of the wheels and walks over no entries but 64 of a wheel: O(slots that hold entries),
-// some 10 us for each shard with 100,000 deadlines. It locks one shard at a time, unless
-// the transaction holds them.
+// DueSurvey counts the deadlines of all databases by the time at which they fall due. It adds up slots of the
+// wheels and reads at most 64 entries of a wheel: O(slots that hold entries), some 10 us for each shard with
+// 100,000 deadlines. It locks one shard at a time, unless the transaction holds them.
 //
-// An interval may be off by the content of the slots, one a level, that its ends cut: 256
-// ms of deadlines within a minute, 65 s within hours, 4.7 hours within weeks. The sum of
-// all intervals is exact. A limiter counts up to an eighth of its time early, and clients
-// in a limiter's line make it a container.
+// An interval may be off by the content of the slots, one a level, that its ends cut: 256 ms of deadlines
+// within a minute, 65 s within hours, 4.7 hours within weeks. The sum of all intervals is exact. A limiter
+// may count early by up to an eighth of its time, and a limiter with waiting clients counts as a container.
 func (tx *Tx) DueSurvey() *DueSurvey {
 	at := tx.ms
 	if !tx.Begun() {
@@ -95,7 +93,7 @@ func (tx *Tx) DueSurvey() *DueSurvey {
 	return v.done()
 }
 
-// dueSurvey is a DueSurvey that is made shard by shard.
+// dueSurvey is a DueSurvey that is computed shard by shard.
 type dueSurvey struct {
 	at               int64
 	bounds           []int64
@@ -128,17 +126,18 @@ func (v *dueSurvey) done() *DueSurvey {
 	return d
 }
 
-// SurveyDue is Tx.DueSurvey for a caller that has no transaction.
+// SurveyDue does the work of Tx.DueSurvey without a transaction.
 func (db *DB) SurveyDue() *DueSurvey {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
 	return tx.DueSurvey()
 }
 
-// TrySurveyDue is SurveyDue for a caller that must not wait for locks, as that of a script that does not
-// end. It returns nil if another transaction holds a shard during all of its tries, which take up to 3 ms.
-// The survey begins at the last multiple of unit ms, in which an interval has begun. So the intervals of two surveys
-// have the same bounds, and what expires at a full second counts in the interval that begins there.
+// TrySurveyDue does the work of SurveyDue for a caller that must not wait for locks, which a script might
+// hold for ever. It returns nil if another transaction holds a shard during all of its tries, which take up
+// to 3 ms. The survey begins at the last multiple of unit ms, in the middle of an interval. So the intervals
+// of two surveys have the same bounds, and a deadline at a full second counts in the interval that begins
+// there.
 func (db *DB) TrySurveyDue(unit int64) *DueSurvey {
 	const rounds = 7
 	at := db.clock.Micros() / 1000

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// someDeadline returns a time to live, in ms, of any of the magnitudes that a survey tells
-// apart; 0 for none.
+// someDeadline returns a time to live, in ms, of any magnitude that a survey distinguishes; 0 for none.
 func someDeadline(rng *rand.Rand) int64 {
 	span := []int64{0, second, minute, hour, 48 * hour, 31 * day, 400 * day}[rng.IntN(7)]
 	if span == 0 {
@@ -44,8 +43,8 @@ func fillDeadlines(t *testing.T, db *DB, rng *rand.Rand, keys, hashes int) {
 	}
 }
 
-// walkDeadlines returns the deadlines of the keys of all databases, and when the first item
-// falls due in each container that has one before its own.
+// walkDeadlines returns the deadlines of the keys of all databases, and for each container with an item that
+// expires before it, the first deadline of an item.
 func walkDeadlines(db *DB) (keys, containers []int64) {
 	for i := range db.Databases() {
 		tx := db.BeginAll(i)
@@ -120,7 +119,7 @@ func TestADueSurveyIsASortOfAWalk(t *testing.T) {
 	}
 }
 
-// A lock has no deadline of its own, and lives as long as its last lease.
+// A lock has no deadline of its own, and lives until the end of its last lease.
 func TestASurveyCountsLocksAndSemaphores(t *testing.T) {
 	db, _ := surveyed(t)
 	leased := func(dbi int, key string) {
@@ -147,7 +146,7 @@ func TestASurveyCountsLocksAndSemaphores(t *testing.T) {
 	}
 }
 
-// What expires at a full second counts in the interval that begins there, whenever the survey is made.
+// A deadline at a full second counts in the interval that begins there, whenever the survey is made.
 func TestASurveyOnAGridCountsAStormAtItsSecond(t *testing.T) {
 	db, clock := surveyed(t)
 	storm := (clock.Micros()/1000/minute + 1) * minute
@@ -193,7 +192,7 @@ func TestADueSurveyIsAForecastWhereKeysAreMany(t *testing.T) {
 		unit   int64
 		slot   int64 // of the wheel, there
 	}{{v.Keys.Seconds[:], second, 256}, {v.Keys.Minutes[:], minute, 1 << 16}, {v.Keys.Hours[:], hour, 1 << 24}, {v.Keys.Days[:], day, 1 << 24}} {
-		f := tx.Forecast(x.unit*int64(len(x.counts)), len(x.counts), nil) // exact: below 4,096 keys a shard it looks at each
+		f := tx.Forecast(x.unit*int64(len(x.counts)), len(x.counts), nil) // exact: below 4,096 keys a shard it reads each of them
 		upTo, want := int64(0), int64(0)
 		for i, n := range x.counts {
 			upTo += n

@@ -269,7 +269,7 @@ func TestScanReturnsWhatIsThereThroughout(t *testing.T) {
 	writers.Wait()
 }
 
-// Small keyspaces come in one call, and the last keys come with the cursor 0.
+// A small keyspace is returned in one call, and the last keys come with the cursor 0.
 func TestScanEndsWithTheLastKey(t *testing.T) {
 	db, _, _ := open(t, Options{})
 	for n := range 11 {

@@ -24,8 +24,8 @@ type Tx struct {
 	reads  bool   // the caller promises that it writes nothing
 	forget bool   // the engine does not log its effects
 	fx     effects
-	mark   int64 // the offset in the stream after all effects that its transactions so far have written or seen
-	did    Did   // what its transactions so far did
+	mark   int64 // the offset in the stream after all effects that its transactions so far have written or read
+	did    Did   // the work of its transactions so far
 	dirty  int   // the number of changes, as Redis counts them
 	caller any
 	ending Ending
@@ -52,9 +52,9 @@ type Tx struct {
 	dec     [24]byte      // scratch for the result of addDecimals
 	ready   []*waitLine   // lines to serve when the transaction ends
 	pending []pendingLine // lines to serve in separate transactions
-	unmet   []Want        // the wants that the line which is being served does not meet
+	unmet   []Want        // the wants that the line being served does not meet
 
-	stale []stale     // containers to look at again when a replay ends
+	stale []stale     // containers to check again when a replay ends
 	fired []firing    // entries of expiry rules to write when the transaction ends
 	fbuf  []byte      // the bytes of fired
 	late  []lateEntry // entries to write in separate transactions
@@ -96,7 +96,8 @@ func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.beginKeys(dbi, keys, true) }
 // LockAll begins a transaction on all shards.
 func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
 
-// TryLockAll is LockAll, but returns false at once if another transaction holds a shard.
+// TryLockAll begins a transaction on all shards, or returns false at once if another transaction holds one of
+// them.
 func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false) }
 
 // Await announces that the caller polls with TryLock for the shards of keys, or for all shards; the
@@ -125,7 +126,8 @@ func (tx *Tx) Turn() <-chan struct{} { return tx.db.turns.wait() }
 // WakeWaiting wakes all callers that wait for a Turn.
 func (db *DB) WakeWaiting() { db.turns.turn() }
 
-// TryLock is Lock, but returns false at once if another transaction holds one of the shards.
+// TryLock begins a transaction on the shards of keys, or returns false at once if another transaction holds
+// one of them.
 func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.beginKeys(dbi, keys, false) }
 
 func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
@@ -139,9 +141,8 @@ func (tx *Tx) shardsOf(keys [][]byte) uint64 {
 	return mask
 }
 
-// shardOf is DB.shardOf for the key that LockKey has just hashed: the first call for this key gets
-// the remembered hash. It forgets the hash then, because the caller may change the key's bytes
-// afterwards.
+// shardOf does the work of DB.shardOf, and uses the hash that LockKey has remembered for its key: only the
+// first call for this key gets it, because the caller may change the key's bytes afterwards.
 func (tx *Tx) shardOf(key []byte) (int, uint64) {
 	if tx.hashed != nil && len(key) == tx.hlen && unsafe.SliceData(key) == tx.hashed {
 		tx.hashed = nil
@@ -196,7 +197,7 @@ func (tx *Tx) at(dbi int, mask uint64) {
 	tx.since(dbi, mask, max(tx.db.clock.Micros(), last))
 }
 
-// since is at for a known instant, which is not before the latest one of any of the shards.
+// since does the work of at for a known instant, which is not before the last one of any of the shards.
 func (tx *Tx) since(dbi int, mask uint64, now int64) {
 	tx.dbi, tx.held = dbi, mask
 	tx.now, tx.ms = now, now/1000
@@ -276,7 +277,7 @@ func (tx *Tx) finish() {
 	tx.unlock(mask)
 }
 
-// leave does what is to do for each shard before the transaction unlocks it.
+// leave does the final work for each shard before the transaction unlocks it.
 func (tx *Tx) leave(sh *shard) {
 	sh.last = max(sh.last, tx.now) // a replay's instant may be earlier
 	if (tx.dirty > 0 || tx.resized) && tx.db.limit.Load() != 0 {
@@ -378,8 +379,7 @@ func (tx *Tx) find(key []byte) (h hit) {
 	return h
 }
 
-// read is find for commands that read a value: it counts hits and misses, and
-// notes the access.
+// read finds a key for commands that read its value: it counts a hit or a miss, and records the access.
 func (tx *Tx) read(key []byte) hit {
 	h := tx.find(key)
 	if h.r == nil {
@@ -405,7 +405,7 @@ func (tx *Tx) makeSpace(h *hit) *space {
 	return h.sp
 }
 
-// spec holds what put stores beside key and value.
+// spec holds the parts of a record that put stores besides key and value.
 type spec struct {
 	flags    uint8 // kind, flagRaw
 	deadline int64 // ms, 0: none
@@ -530,7 +530,7 @@ func (tx *Tx) created(sp *space, r *rec) {
 }
 
 // passed sends the event of created for a key that one command creates and deletes. It logs the end of the
-// key's lease, because the log has nothing else of such a command.
+// key's lease, because the log has no other effect of such a command.
 func (tx *Tx) passed(key []byte) {
 	tx.revoke(key)
 	if tx.db.notify.Load()&EventNew != 0 {
@@ -574,12 +574,11 @@ func (tx *Tx) shardID(key []byte) int {
 	return s
 }
 
-// Abandon ends a transaction in which the caller panicked, and unlocks its shards. The stream keeps
-// the effects that the transaction had logged so far, because they took place; it lacks changes
-// after the last effect. Abandon reports whether the data may differ from the stream: whether the
-// transaction was allowed to write. It resets a transaction that holds nothing. It serves no
-// waiting client, fires no rule and frees no record, so that it works on any state that the panic
-// has left.
+// Abandon ends a transaction in which the caller panicked, and unlocks its shards. The stream keeps the
+// effects that the transaction had logged so far, because they took place; it lacks changes after the last
+// effect. Abandon reports whether the data may differ from the stream, that is, whether the transaction was
+// allowed to write. It resets a transaction that holds nothing. It serves no waiting client, fires no rule
+// and frees no record, so that it works in any state that the panic has left.
 func (tx *Tx) Abandon() (differs bool) {
 	for _, l := range tx.ready {
 		l.signalled = false

@@ -23,10 +23,10 @@ import (
 // A ticket enters a line with the line's shard locked. To leave, it needs only the lines' own lock,
 // from any goroutine and at any time. While no client waits, a change costs one atomic read.
 //
-// A ticket with a Want waits for more than a value of some kind: for a list of some length, or for a
-// member that is due. The engine checks the want itself, with the line's shard alone. It checks each
-// different want of a line once, however many tickets have it. Where only time is missing, the line
-// gets a wake-up; see wait_due.go.
+// A ticket with a Want waits for more than a value of some kind: for a list of some length, or for a due
+// member. The engine checks the want itself, with only the line's shard locked. It checks each different want
+// of a line once, however many tickets have it. If only time is missing, the line gets a wake-up; see
+// wait_due.go.
 
 // Kinds is a set of kinds of values; None is a missing key.
 type Kinds uint16
@@ -47,9 +47,9 @@ const maxKinds = 16
 
 // Waiter is a client that waits for a key.
 type Waiter interface {
-	// Serve gives the waiter what it waits for, if key has it now, and reports whether the wait is
-	// over. The transaction holds the shards of key and of Ticket.Also, and key's database is
-	// selected. It must not block.
+	// Serve serves the waiter if key has a suitable value now, and reports whether the wait is over. The
+	// transaction holds the shards of key and of Ticket.Also, and key's database is selected. Serve must not
+	// block.
 	Serve(tx *Tx, key []byte) (done bool)
 }
 
@@ -61,7 +61,7 @@ type Ticket struct {
 	Kinds Kinds
 	// Also are further keys that Serve needs.
 	Also [][]byte
-	// Want narrows what the engine calls Serve for. A ticket whose want is not met does not keep the
+	// Want narrows the values for which the engine calls Serve. A ticket whose want is not met does not keep the
 	// engine from serving later ones.
 	Want Want
 	// Passable lets the engine serve later tickets when it could not serve this one. It is for
@@ -70,15 +70,15 @@ type Ticket struct {
 
 	places []place
 	one    [1]place
-	bytes  int64       // about how many bytes its places take up
+	bytes  int64       // the approximate memory of its places
 	gone   atomic.Bool // the ticket leaves, or has left, and no line may serve it
 }
 
-// Want is a condition of a ticket beyond a value of one of its kinds. The zero value wants nothing
-// more. At most one field is set.
+// Want is a condition of a ticket beyond a value of one of its kinds. The zero value sets no condition. At most
+// one field is set.
 type Want struct {
 	Elems int // the least number of elements of a list
-	Due   Due // a sorted set with a member that is due
+	Due   Due // a sorted set with a due member
 }
 
 // placeBytes estimates the bytes that a place takes up beside the key's name: the place, the line,
@@ -128,8 +128,7 @@ type lineSet struct {
 	wakes wakeups
 }
 
-// pendingLine is a line to serve in a separate transaction, and the keys that this needs beside the
-// line's.
+// pendingLine is a line to serve in a separate transaction, and the keys that it needs besides the line's.
 type pendingLine struct {
 	l    *waitLine
 	also [][]byte
@@ -191,7 +190,7 @@ func (t *Ticket) leave(db *DB) {
 	db.ChargeApart(-t.bytes)
 }
 
-// Bytes returns about how many bytes the ticket's places take up.
+// Bytes returns the approximate memory of the ticket's places.
 func (t *Ticket) Bytes() int64 { return t.bytes }
 
 // Waiters returns the number of places in all lines. It takes no lock.
@@ -259,14 +258,15 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	return false
 }
 
-// Behind reports whether a request for key, whose value is of a kind, has to wait behind other clients, or is denied because
-// it would overtake them. waited means that it is one of those that wait, and that its turn has come. O(1).
+// Behind reports whether a request for key, whose value is of a kind, has to wait behind other clients, or is
+// denied because it would overtake them. waited means that the request has waited itself, and is now served.
+// O(1).
 func (tx *Tx) Behind(key []byte, kind Kind, waited bool) bool {
 	return !waited && tx.Awaited(key, kind)
 }
 
-// Pending reports whether the engine is about to give the value of a key to a waiter. A client that
-// comes now has to wait behind it.
+// Pending reports whether the engine is about to give the value of a key to a waiter. A new client has to
+// wait behind it.
 func (tx *Tx) Pending(key []byte) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -374,7 +374,7 @@ func (tx *Tx) Signal(key []byte) {
 	}
 }
 
-// signalIn is Signal in a database that need not be the selected one.
+// signalIn does the work of Signal in any database.
 func (tx *Tx) signalIn(dbi int, key []byte) {
 	defer tx.Select(tx.dbi)
 	tx.Select(dbi)
@@ -438,7 +438,7 @@ func (tx *Tx) serveReady() {
 	tx.dirty = max(dirty, 1) // as in Redis, changes by waiters do not count
 }
 
-// serveLine serves the waiters of a key until the value has nothing left for the next one.
+// serveLine serves the waiters of a key until the value does not suffice for the next one.
 func (tx *Tx) serveLine(l *waitLine) {
 	if tx.uncovered() != 0 && tx.anyDue([][]byte{l.name}) {
 		l.pending = true
@@ -477,7 +477,7 @@ func (tx *Tx) holdsAll(keys [][]byte) bool {
 	return true
 }
 
-// kindOf is Type without statistics.
+// kindOf returns the kind of a key as Type does, without statistics.
 func (tx *Tx) kindOf(key []byte) Kind {
 	if h := tx.find(key); h.r != nil {
 		return h.r.Kind()
@@ -488,9 +488,9 @@ func (tx *Tx) kindOf(key []byte) Kind {
 // Delayer is an optional interface of Hooks that serve goroutines which must not sleep, such as a
 // network loop.
 type Delayer interface {
-	// Afterwards runs the rest of a transaction's work, which has to wait for shards that other
-	// transactions hold: in this goroutine, if it may sleep, else in another. caller is the Caller of
-	// the transaction. No shard is locked.
+	// Afterwards runs the rest of a transaction's work, which has to wait for shards that other transactions
+	// hold: in this goroutine if it may sleep, otherwise in another one. caller is the Caller of the
+	// transaction. No shard is locked.
 	Afterwards(caller any, run func())
 }
 
@@ -498,8 +498,7 @@ type Delayer interface {
 // them, or leaves them to another goroutine. Most transactions hold a shard for about a microsecond.
 const lockTries = 200
 
-// leftover is work that a transaction leaves to separate transactions: lines to serve and entries to
-// write.
+// leftover is work that a transaction leaves to separate transactions: lines to serve and entries to write.
 type leftover struct {
 	lines   []pendingLine
 	entries []lateEntry
@@ -507,14 +506,14 @@ type leftover struct {
 
 func (o *leftover) empty() bool { return len(o.lines)+len(o.entries) == 0 }
 
-// take adds what a transaction has left.
+// take adds the leftover work of a transaction.
 func (o *leftover) take(tx *Tx) {
 	o.lines, o.entries = append(o.lines, tx.pending...), append(o.entries, tx.late...)
 	tx.pending, tx.late = nil, nil
 }
 
-// servePending serves the lines and writes the entries that the transaction has left when it is
-// over. It does not sleep for a shard: a Delayer decides which goroutine does.
+// servePending serves the lines and writes the entries that the ended transaction has left. It does not sleep
+// for a shard: a Delayer selects the goroutine that does.
 func (tx *Tx) servePending() {
 	var o leftover
 	o.take(tx)
@@ -527,9 +526,9 @@ func (tx *Tx) servePending() {
 	}
 }
 
-// serve serves each line and writes each entry in a separate transaction, also those that these
-// transactions leave. Without sleep, it stops at the first that needs a shard which another
-// transaction holds for long: that one and all after it stay in o, in their order.
+// serve serves each line and writes each entry in a separate transaction, including those that these
+// transactions leave. Without sleep, it stops at the first one that needs a shard that another transaction
+// holds for long: that one and all later ones stay in o, in order.
 func (db *DB) serve(o *leftover, sleep bool) {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -576,8 +575,8 @@ func (tx *Tx) lockKeysSoon(dbi int, keys [][]byte, sleep bool) bool {
 	return tx.lockSoon(tx.shardsOf(keys), sleep, func(wait bool) bool { return tx.beginKeys(dbi, keys, wait) })
 }
 
-// Do calls do with a transaction on keys, and commits it: before Do returns, or, if other
-// transactions hold the shards for long and a Delayer wants it so, in another goroutine.
+// Do calls do with a transaction on keys, and commits it: before Do returns, or, if other transactions hold
+// the shards for long and a Delayer requests it, in another goroutine.
 func (db *DB) Do(dbi int, keys [][]byte, do func(tx *Tx)) {
 	tx := db.txs.Get().(*Tx)
 	d, ok := db.hooks.(Delayer)

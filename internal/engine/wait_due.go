@@ -9,19 +9,19 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// This file wakes the waiters of a key when time alone makes ready what they want.
+// This file wakes the waiters of a key when the passing of time alone satisfies them.
 //
 //	ZPOPDUE BLOCK ─▶ Enqueue ─▶ meets: not due before T ─▶ the line gets a wake-up at T
 //	ZADD of an earlier member ─▶ the line is signalled ─▶ meets ─▶ the wake-up moves to the earlier T
 //	T ─▶ the reclaimer signals the line ─▶ serveLine ─▶ meets: due ─▶ Waiter.Serve
 //
-// A line has one wake-up, however many tickets it has, and a change moves it in O(log n). It may be
-// early, after the removal of the member that it was for; the line is then checked once in vain. It is never
-// late: each change that can make a member due earlier signals the line. It needs no wheel of the keys,
-// so it also works while the reclaimer may remove nothing.
+// A line has one wake-up, however many tickets it has, and a change moves it in O(log n). The wake-up may be
+// early, after the removal of its member; the line is then checked once in vain. It is never late: each
+// change that can make a member due earlier signals the line. It does not use the wheels of the keys, so it
+// also works while the reclaimer may remove nothing.
 
-// Due says which members of a sorted set are due: those whose score, as a time, is no later than the
-// transaction's instant minus Age.
+// Due is the condition under which a member of a sorted set is due: its score, as a time, is no later than
+// the transaction's instant minus Age.
 type Due struct {
 	Unit float64 // us per unit of the score; 0: no members are due
 	Age  int64   // us
@@ -33,8 +33,8 @@ func (d Due) Cutoff(now int64) float64 { return d.Score(now - d.Age) }
 // Score returns the score of an instant in us.
 func (d Due) Score(us int64) float64 { return float64(us) / d.Unit }
 
-// millis returns the first ms after now, in us, at which a score is due that is not due now, and false
-// if that is later than any deadline.
+// millis returns the first ms after now (in us) at which a score becomes due, and false if that is later than
+// any deadline.
 func (d Due) millis(score float64, now int64) (ms int64, ok bool) {
 	us := math.Ceil(score*d.Unit) + float64(d.Age)
 	if !(us < MaxDeadline*1000) {
@@ -43,7 +43,7 @@ func (d Due) millis(score float64, now int64) (ms int64, ok bool) {
 	return max(ceilMillis(int64(us)), now/1000+1), true // the product may be rounded down
 }
 
-// meets reports whether the key of a line has now what a ticket wants. If only time is missing, it
+// meets reports whether the key of a line now satisfies the want of a ticket. If only time is missing, it
 // schedules the line's wake-up. O(log n).
 func (tx *Tx) meets(l *waitLine, w Want) bool {
 	h := tx.find(l.name)
@@ -83,9 +83,9 @@ func (v *ZSetView) lowest() (score float64, ok bool) {
 	return score, true
 }
 
-// DueAwaited reports whether clients wait for a due member of key, and are about to get one: the
-// instant has come, and their wake-up has not. It then signals the line, so that they are served
-// when the transaction ends. A client that comes now has to wait behind them.
+// DueAwaited reports whether clients wait for a due member of key and are about to get one, because its
+// instant has passed but their wake-up has not run. It then signals the line, so that they are served when
+// the transaction ends. A new client has to wait behind them.
 func (tx *Tx) DueAwaited(key []byte) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -130,7 +130,7 @@ type wakeSlot struct {
 // Entry implements wheel.Resolver.
 func (w *wakeups) Entry(ref uint32) *wheel.Entry { return &w.slots[ref].entry }
 
-// wakeLine makes the reclaimer signal a line at an instant in ms, unless it does so earlier. The
+// wakeLine makes the reclaimer signal a line at an instant in ms, unless an earlier wake-up is scheduled. The
 // transaction holds the line's shard. O(1).
 func (tx *Tx) wakeLine(l *waitLine, ms int64) {
 	sh := l.sh
@@ -163,7 +163,7 @@ func (w *wakeups) take(l *waitLine) {
 	w.slots[l.slot].l = l
 }
 
-// release frees the slot of a line whose entry is in the wheel no longer.
+// release frees the slot of a line whose entry is no longer in the wheel.
 func (w *wakeups) release(l *waitLine) {
 	w.slots[l.slot].l = nil
 	w.free = append(w.free, l.slot)
@@ -178,8 +178,8 @@ func (w *wakeups) cancel(l *waitLine) {
 	}
 }
 
-// wakeLines signals the lines whose wake-up has come, at most budget of them, and reports whether
-// there are more. The transaction, which holds the shard, serves them when it ends.
+// wakeLines signals the lines whose wake-up is due, at most budget of them, and reports whether there are
+// more. The transaction, which holds the shard, serves them when it ends.
 func (sh *shard) wakeLines(tx *Tx, budget int) (more bool) {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -199,7 +199,7 @@ func (sh *shard) wakeLines(tx *Tx, budget int) (more bool) {
 	return ok && next <= tx.ms
 }
 
-// nextWake returns the time in ms from which on wakeLines has work.
+// nextWake returns the time in ms at which wakeLines next has work.
 func (sh *shard) nextWake() (ms int64, ok bool) {
 	sh.lines.mu.Lock()
 	defer sh.lines.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// dueTaker waits for members that are due, and keeps them.
+// dueTaker waits for due members, and keeps them.
 type dueTaker struct {
 	Ticket
 	name  string
 	due   Due
 	got   *[]string
-	looks int // how often it was served or checked in vain
+	looks int // the number of times that it was served or checked in vain
 }
 
 func (w *dueTaker) Serve(tx *Tx, key []byte) bool {
@@ -79,8 +79,8 @@ func TestALineWakesInTheMillisecondInWhichAMemberIsDue(t *testing.T) {
 	}
 }
 
-// The product of a score and its unit is rounded. The first millisecond in which the score is due is
-// found all the same, or the one before, and then the line wakes twice.
+// The product of a score and its unit is rounded. The wake-up still happens in the first millisecond in which
+// the score is due, or in the one before, and then the line wakes twice.
 func TestTheInstantOfAWakeUpIsNeverLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {
@@ -145,7 +145,7 @@ func TestALineHasOneWakeUpHoweverManyWait(t *testing.T) {
 	}
 }
 
-// Clients that wait for short times again and again leave nothing behind, however late the member is due.
+// Clients that wait for short times again and again leave no wake-up behind, however late the member is due.
 func TestAWakeUpGoesWithTheLastOfItsLine(t *testing.T) {
 	l := newLines(t)
 	at := l.db.clock.Micros()
@@ -197,8 +197,8 @@ func TestTicketsWithOneWantAreCheckedOnce(t *testing.T) {
 	}
 }
 
-// starve runs f with so much memory that some of its pushes succeed and a later one fails, and verifies
-// that f changes nothing.
+// starve runs f with memory that suffices for some of its pushes but not for a later one, and verifies that f
+// changes nothing.
 func starve(t *testing.T, name string, build func(tx *Tx), f func(tx *Tx) error) {
 	t.Helper()
 	for spare := 0; ; spare += 1 << 10 {
@@ -270,7 +270,7 @@ func TestAMoveChangesNothingWhenMemoryIsFull(t *testing.T) {
 		}
 		_ = tx.ZExpire([]byte("z"), [][]byte{long(5), long(9)}, epoch.UnixMilli()+1000, 0, func(int) {})
 	}
-	to := func(tx *Tx) { // a part of the members is there
+	to := func(tx *Tx) { // a part of the members exists there
 		for i := range n / 4 {
 			_, _, _ = tx.ZAdd([]byte("w"), []Scored{{-float64(i), long(2 * i)}}, ZAddOptions{})
 		}

@@ -33,8 +33,8 @@ func (l *waitLock) Unlock() {
 	}
 }
 
-// Await counts a goroutine that polls the lock, 1, or has stopped polling, -1: a holder
-// that works in slices releases the lock for it as well.
+// Await counts a goroutine that begins (1) or stops (-1) to poll the lock: a holder that works in slices
+// releases the lock for it too.
 func (l *waitLock) Await(n int32) { l.waiters.Add(n) }
 
 // Contended reports whether another goroutine waits for the lock.

@@ -28,7 +28,7 @@ func (p *popper) Serve(tx *Tx, key []byte) (done bool) {
 	return done
 }
 
-// delayed keeps the work that a transaction leaves to another goroutine.
+// delayed keeps the work that a transaction passes to another goroutine.
 type delayed struct {
 	noHooks
 	runs *[]func()
@@ -36,7 +36,7 @@ type delayed struct {
 
 func (d delayed) Afterwards(_ any, run func()) { *d.runs = append(*d.runs, run) }
 
-// lines is an engine with the clients that wait in it.
+// lines is an engine with waiting clients.
 type lines struct {
 	db   *DB
 	got  []string
@@ -121,7 +121,7 @@ func (l *lines) held(t *testing.T, f func(), key string) {
 	promptly(t, f)
 }
 
-// promptly runs f in a goroutine, and fails the test if f waits for what the caller holds.
+// promptly runs f in a goroutine, and fails the test if f waits for a lock that the caller holds.
 func promptly(t *testing.T, f func()) {
 	t.Helper()
 	over := make(chan struct{})
@@ -136,7 +136,7 @@ func promptly(t *testing.T, f func()) {
 	}
 }
 
-// runDelayed runs what the transactions have left to another goroutine.
+// runDelayed runs the work that the transactions have passed to another goroutine.
 func (l *lines) runDelayed() {
 	for len(l.runs) > 0 {
 		run := l.runs[0]
@@ -206,7 +206,7 @@ func TestDelayedWaitersAreServedInTheOrderOfTheSignals(t *testing.T) {
 	l.expect(t, "first "+a+" 1", "second "+near+" 1")
 }
 
-// Work on keys that comes after a transaction does not wait either.
+// Work on keys that follows a transaction does not wait either.
 func TestWorkOnKeysIsDelayedWhileTheirShardsAreHeld(t *testing.T) {
 	l := newLines(t)
 	a, b := l.apart()
