@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/durable"
 )
 
-// initAdmin connects INFO, MEMORY and /metrics with the values that they report.
+// initAdmin connects INFO, MEMORY and /metrics with their sources.
 func (s *Service) initAdmin() {
 	a := &s.admin
 	a.DB, a.Config, a.Host = s.DB, s.Config, (*adminHost)(s)

@@ -21,10 +21,9 @@ import (
 //	                                              │  the key alone
 //	                           wake the session ◀─┴─ the reply is the waiter's own
 //
-// A waiter ends exactly once, at the first of these events: a transaction serves it, its time is up
-// (package timeouts), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines
-// take the locks in this order: shards, waiter.mu, then those of timeouts and of the engine's
-// lines.
+// A waiter ends exactly once, at the first of these events: a transaction serves it, its time is up (package
+// timeouts), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines take the
+// locks in this order: shards, waiter.mu, then those of timeouts and of the engine's lines.
 
 // waiter is a session whose command waits.
 type waiter struct {
@@ -72,7 +71,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	}
 	w.argv = command.ArgsBytes(c.Args)
 	s.svc.DB.ChargeApart(w.argv)
-	w.mu.Lock() // a goroutine that finds the waiter in a line or in the view waits until it is complete
+	w.mu.Lock() // a goroutine that finds the waiter in a line or in the view must wait until it is complete
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
 
@@ -90,8 +89,8 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	return w
 }
 
-// Serve implements engine.Waiter: it runs the command again, or ends the wait with NOPERM if the
-// user may no longer run it. What the command leaves in the key is for the waiters behind it.
+// Serve implements engine.Waiter: it runs the command again, or ends the wait with NOPERM if the user may no
+// longer run it. The items that the command leaves in the key are for the waiters behind it.
 func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +167,7 @@ func (w *waiter) finish(us int64) {
 	w.leave()
 }
 
-// leave is finish without the statistics.
+// leave does the work of finish without the statistics.
 func (w *waiter) leave() {
 	c := w.c
 	if w.state.Until > 0 {
@@ -259,8 +258,8 @@ func (c *Session) transaction() *engine.Tx {
 	return c.tx
 }
 
-// again makes the waiters in the lines of this waiter's keys look once more. During a pause it does so
-// when the pause ends, because a waiter that is served changes the data.
+// again makes the waiters in the lines of this waiter's keys check their keys once more. During a pause it
+// does so when the pause ends, because serving a waiter changes the data.
 func (w *waiter) again() {
 	if w.c.svc.DB.Waiters() == 0 || w.c.svc.pause.defers(w.again) {
 		return
@@ -272,7 +271,7 @@ func (w *waiter) again() {
 	})
 }
 
-// takeBack undoes what the command gave to a connection that has ended. During a pause it does so when
+// takeBack takes back what the command gave to a connection that has ended. During a pause it does so when
 // the pause ends.
 func (w *waiter) takeBack() {
 	w.mu.Lock()
@@ -284,8 +283,8 @@ func (w *waiter) takeBack() {
 	}
 }
 
-// giveBack runs undo. A server that became a replica in the pause of a failover leaves it to the end of
-// the lease: the new master has the grant. So does one that its group has replaced.
+// giveBack runs undo. If the server became a replica in the pause of a failover, or its group has replaced
+// it, the new master has the grant: giveBack then leaves it to the end of the lease.
 func (w *waiter) giveBack(late bool) {
 	svc := w.c.svc
 	if svc.pause.defers(func() { w.giveBack(true) }) || late && svc.DB.Replica() {
@@ -325,9 +324,9 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	return out
 }
 
-// Unsent implements reactor.UnsentWatcher: it takes back what a reply gave if the reply was not
-// sent. The client may have read that reply, when only later bytes were not sent: the session
-// learns that a reply has arrived from the next request, and there was none.
+// Unsent implements reactor.UnsentWatcher: it takes back what a reply gave to the client if the reply was not
+// sent. If only later bytes were not sent, the client may have read the reply; but the session learns that
+// only from the next request, and there was none.
 func (c *Session) Unsent() {
 	if w := c.answered; w != nil {
 		w.takeBack()
@@ -339,7 +338,7 @@ func (w *waiter) Queued() (*command.Spec, command.Queued) {
 	return w.ctx.Spec, command.Queued{Args: w.ctx.Args, Client: w.c.id, Since: w.state.Since}
 }
 
-// await waits for the command of an embedded session to end.
+// await waits until the command of an embedded session ends.
 func (c *Session) await(ctx context.Context) (v resp.Value, cut bool, err error) {
 	w := c.waiting
 	c.waiting = nil
@@ -365,10 +364,10 @@ func (c *Session) await(ctx context.Context) (v resp.Value, cut bool, err error)
 // LeaveOn makes the waits of an embedded session end with engine.ErrClosed when quit is closed.
 func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
 
-// PeerClosed implements reactor.PeerWatcher. A client that has stopped sending gets no further
-// reply if its command waits, and what waits for the end of CLIENT PAUSE does not run.
+// PeerClosed implements reactor.PeerWatcher. If the command of a client that has stopped sending waits, the
+// client gets no further reply, and a command that waits for the end of CLIENT PAUSE does not run.
 func (c *Session) PeerClosed() {
-	c.peerGone.Store(true) // a command that begins to wait later checks it
+	c.peerGone.Store(true) // a command that begins to wait later checks this
 	if w := c.view.waiting.Load(); w != nil {
 		w.abandon(nil)
 	}

@@ -116,8 +116,8 @@ func TestAThousandAreServedInTheirOrder(t *testing.T) {
 	}
 }
 
-// Many clients push, wait, give up and move between lists at once. Nothing is
-// lost and nothing comes twice.
+// Many clients push, wait, give up and move elements between lists at once. No element is lost or delivered
+// twice.
 func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
@@ -186,8 +186,8 @@ func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 	}
 }
 
-// Many clients add jobs that are due at times, wait for them, give up and move them on at once. Nothing is
-// lost, comes twice, or comes early.
+// Many clients add jobs with due times, wait for them, give up and move them on at once. No job is lost,
+// delivered twice, or delivered early.
 func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
@@ -265,7 +265,7 @@ func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 	if n := left.Load(); n != 0 {
 		t.Errorf("%d jobs did not come", n)
 	}
-	if err := db.Check(); err != nil { // it waits for the transactions that have served the last of them
+	if err := db.Check(); err != nil { // it waits for the transactions that have served the last clients
 		t.Error(err)
 	}
 	if n := db.Waiters(); n != 0 {

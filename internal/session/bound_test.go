@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// loopConn is a connection of a network loop that a test plays.
+// loopConn is a connection of a network loop; the test plays the loop.
 type loopConn struct {
 	quietConn
 	woken chan struct{}
@@ -70,8 +70,8 @@ func numbered(words []string, prefix string, n int) []string {
 	return words
 }
 
-// Requests with many arguments do not run on a network loop, whichever command it is, nor
-// do those that walk a long list of the client's.
+// Requests with many arguments do not run on a network loop, whatever the command, and neither do commands
+// that walk a long list of the client's.
 func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 	svc := loopService(t)
 	const many = ManyArgs + 10
@@ -79,7 +79,7 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		name  string
 		setup [][]string
 		ask   []string
-		want  string // what the reply begins with
+		want  string // the beginning of the reply
 	}{
 		{"WATCH", nil, numbered([]string{"WATCH"}, "k", many), "+OK"},
 		{"UNWATCH leaves the keys to others", [][]string{numbered([]string{"WATCH"}, "k", many), {"MULTI"}, {"GET", "k1"}},
@@ -124,7 +124,7 @@ func trackingOf(n int) []string {
 	return words
 }
 
-// The permissions of a request with many arguments are judged, wherever it runs.
+// The permissions for a request with many arguments are checked, wherever it runs.
 func TestLongRequestsAreJudged(t *testing.T) {
 	svc := loopService(t)
 	c := newLoopConn()
@@ -147,7 +147,7 @@ func TestLongRequestsAreJudged(t *testing.T) {
 	}
 }
 
-// A client that goes leaves what it subscribed to, watched and waited for in the background.
+// When a client disconnects, its subscriptions, watches and places in lines are removed in the background.
 func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 	svc := loopService(t)
 	for name, words := range map[string][]string{

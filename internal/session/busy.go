@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// scriptSlice is the time for which a script may occupy its network loop, in us: about as long as the longest
-// of other commands. After it the script runs in the background, and Service.running shows it.
+// scriptSlice is the time for which a script may occupy its network loop, in us: about that of the longest
+// other commands. After it the script runs in the background, and Service.running shows it.
 const scriptSlice = 500
 
 // running is a script that has run for longer than scriptSlice. A command that waits for shards
@@ -32,8 +32,7 @@ func (r *running) beOverdue() {
 	close(r.overdue)
 }
 
-// These are the replies to commands that come while a script is overdue, and to commands that end a
-// script.
+// The replies to commands that arrive while a script is overdue, and to commands that end a script.
 const (
 	errBusyScript   = command.ReplyError("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 	errBusyFunction = command.ReplyError("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.")
@@ -45,7 +44,7 @@ const (
 	errScriptLeft   = script.Error("ERR Script ended because its caller has left")
 )
 
-// busy returns the error for a command that finds the script running.
+// busy returns the error for a command that is refused because the script runs.
 func (r *running) busy() error {
 	if r.name != "" {
 		return errBusyFunction
@@ -53,8 +52,7 @@ func (r *running) busy() error {
 	return errBusyScript
 }
 
-// tooBusy returns the error for a command that may not begin because a script is
-// overdue, nil if it may.
+// tooBusy returns the error for a command that may not begin because a script is overdue, or nil.
 func (c *Session) tooBusy(spec *command.Spec, args [][]byte) error {
 	r := c.svc.running.Load()
 	switch {
@@ -73,9 +71,9 @@ func (c *Session) tooBusy(spec *command.Spec, args [][]byte) error {
 // mostTurns is the number of times that sleepFor checks whether shards are free before it queues for them.
 const mostTurns = 100
 
-// sleepFor locks the shards of keys, or all shards. It runs in a goroutine that may sleep for them
-// and whose caller has called Await. While a script holds the shards it waits until the script
-// ends; once the script is overdue, it returns the error for that.
+// sleepFor locks the shards of keys, or all shards. It runs in a goroutine that may sleep for them and whose
+// caller has called Await. While a script holds the shards, it waits until the script ends; once the script
+// is overdue, it returns the error of an overdue script.
 //
 // A script that has just begun is not in Service.running yet; when it enters, it wakes the
 // goroutines that wait here. A goroutine that sleeps in the lock of a shard is not woken for as
@@ -133,8 +131,8 @@ type RunningFunction struct {
 	Began int64    // us since 1970
 }
 
-// RunningFunction returns the function that has run for longer than half a millisecond; ok is false if there is none. The
-// error is the one for other clients while an EVAL script is overdue.
+// RunningFunction returns the function that has run for longer than half a millisecond; ok is false if there
+// is none. While an EVAL script is overdue, err is the error that other clients get.
 func (s *Service) RunningFunction() (f RunningFunction, ok bool, err error) {
 	r := s.running.Load()
 	switch {
@@ -148,7 +146,8 @@ func (s *Service) RunningFunction() (f RunningFunction, ok bool, err error) {
 	return f, false, nil
 }
 
-// KillScript ends the running script if it is a function, or an EVAL script, as the parameter wants.
+// KillScript ends the running script, which must be a function if function is set, and an EVAL script
+// otherwise.
 func (s *Service) KillScript(function bool) error {
 	r := s.running.Load()
 	switch {
@@ -169,5 +168,5 @@ func (s *Service) KillScript(function bool) error {
 // BusyAfter returns the time, in us, after which a script is overdue.
 func (s *Service) BusyAfter() int64 { return s.busyAfter.Load() }
 
-// Interrupt ends the scripts that run, at any point, and the waits of embedded sessions. Close follows.
+// Interrupt ends the running scripts, at any point, and the waits of embedded sessions. Close must follow.
 func (s *Service) Interrupt() { s.stop() }

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
-// This file is client-side caching: what a session notes of the keys that its client reads.
+// This file is the session's part of client-side caching: it records the keys that its client reads.
 
 // StartTracking begins client-side caching in a mode, or changes the mode. The client has a connection.
 func (c *Session) StartTracking(m *tracking.Mode) {
@@ -26,14 +26,14 @@ func (c *Session) StopTracking() {
 	c.observing &^= obsTracks | obsCaching
 }
 
-// CacheNext makes the mode's exception apply to the next command, as CLIENT CACHING says.
+// CacheNext makes the mode's exception apply to the next command, for CLIENT CACHING.
 func (c *Session) CacheNext() { c.observing |= obsCaching }
 
 // Caching reports whether CacheNext was called for the next command.
 func (c *Session) Caching() bool { return c.observing&obsCaching != 0 }
 
-// noteReads records the keys that a command of the session has read; of a script or function, those that its calls have read. The
-// transaction still holds their shards.
+// noteReads records the keys that a command of the session has read; for a script or function, the keys that
+// its calls have read. The transaction still holds their shards.
 func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, args [][]byte) {
 	t := &c.svc.tracking
 	if !t.Active() || !spec.Has(command.ReadOnly) || spec.Has(command.Scripts) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
@@ -72,8 +72,8 @@ func (r *clients) Clients() []tracking.Client {
 	return list
 }
 
-// Readable returns those of the keys that the session's user may read: a client that tracks by
-// prefix gets no others. If the user may read all of them, it allocates nothing.
+// Readable returns the keys that the session's user may read: a client that tracks by prefix gets no others.
+// If the user may read all of them, it allocates nothing.
 func (c *client) Readable(keys [][]byte) [][]byte {
 	u := c.view.user.Load().User()
 	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }

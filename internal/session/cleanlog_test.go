@@ -19,7 +19,7 @@ import (
 
 // loggedTexts keeps the texts that a service logs.
 type loggedTexts struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the texts
 	texts []string
 }
 
@@ -38,7 +38,8 @@ func (l *loggedTexts) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A handler of the program may write texts as they are: a line break would begin a line of the log that the server never wrote.
+// A program's log handler may write texts unescaped: a line break would start a log line that the server
+// never wrote.
 func TestTextsOfClientsAreOneLineOfTheLog(t *testing.T) {
 	const forged = "127.0.0.1\r\nforged\x1b[2J\xff"
 	var log loggedTexts

@@ -11,35 +11,35 @@ import (
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
-// client is the part of a session that lasts from command to command: its user, its database, its transaction, its subscriptions. It
-// knows neither the connection nor the command that runs.
+// client is the part of a session that lasts from command to command: its user, its database, its
+// transaction, its subscriptions. It knows neither the connection nor the running command.
 type client struct {
 	charger charger
 	id      int64
 	created int64 // us
-	// origin says where the commands of an embedded session come from, and identity as whom they run;
+	// origin describes the origin of an embedded session's commands, and identity is the user that they run as;
 	// nil: the program itself.
 	origin   *Origin
 	identity *Identity
 
 	user    *acl.Account // only the session's goroutine sets it
 	dbi     int
-	authed  bool  // it has logged in, or did not have to
+	authed  bool  // the client has logged in, or did not need to
 	noTouch bool  // CLIENT NO-TOUCH
 	reply   uint8 // CLIENT REPLY
 	multi   multi
-	// multiBytes is about the length of the requests that wait for EXEC.
+	// multiBytes is the approximate length of the requests that wait for EXEC.
 	multiBytes int64
 	watch      *engine.Watch
 	subs       pubsub.Subscriptions
 	track      tracking.State // CLIENT TRACKING
 
 	announced replication.Announced               // by REPLCONF
-	follows   atomic.Pointer[replication.Replica] // the replica whose session it is; nil for other clients
-	view      view                                // what other goroutines may read
+	follows   atomic.Pointer[replication.Replica] // the replica that the session belongs to; nil for other clients
+	view      view                                // the fields that other goroutines may read
 }
 
-// charger counts the memory that a client takes up beside the data. The engine implements it.
+// charger counts the memory that a client takes up besides the data. The engine implements it.
 type charger interface {
 	// ChargeApart adds n bytes, which may be negative.
 	ChargeApart(n int64)
@@ -61,10 +61,10 @@ type view struct {
 	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
 	dbi    atomic.Int32
 	multi  atomic.Int32 // commands queued, -1 outside MULTI
-	// multiBytes is the number of bytes that these take up.
+	// multiBytes is the memory of these commands in bytes.
 	multiBytes atomic.Int64
 	watch      atomic.Int32
-	watchBytes atomic.Int64  // the bytes that they take up
+	watchBytes atomic.Int64  // the memory of the watched keys
 	nameBytes  atomic.Int64  // bytes of the name and the library
 	flags      atomic.Uint32 // of the constants below
 
@@ -131,7 +131,7 @@ func (c *client) skipReply() {
 // Replies reports whether the client gets the reply to its command.
 func (c *client) Replies() bool { return c.reply == replyOn }
 
-// SetNoTouch sets whether the client's reads count as no accesses.
+// SetNoTouch sets whether the client's reads do not count as accesses.
 func (c *client) SetNoTouch(on bool) {
 	c.noTouch = on
 	c.view.show(viewNoTouch, on)
@@ -140,7 +140,7 @@ func (c *client) SetNoTouch(on bool) {
 // SetNoEvict exempts the client from maxmemory-clients.
 func (c *client) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
 
-// Reset does what RESET does, but for its reply.
+// Reset resets the session as RESET does, without its reply.
 func (c *Session) Reset() {
 	c.EndMulti()
 	c.svc.pubsub.Leave(c)
@@ -155,7 +155,7 @@ func (c *Session) Reset() {
 	c.setDefaultUser()
 }
 
-// Announced returns what the client has said by REPLCONF, which adds to it, for PSYNC.
+// Announced returns the client's REPLCONF settings, for REPLCONF to change and for PSYNC to read.
 func (c *client) Announced() *replication.Announced { return &c.announced }
 
 // Subscriptions implements pub/sub's subscriber.

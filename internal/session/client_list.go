@@ -55,7 +55,7 @@ func (r *clients) find(id int64) *Session {
 	return r.all[id]
 }
 
-// snapshot returns all sessions, in no order.
+// snapshot returns all sessions, in no particular order.
 func (r *clients) snapshot() []*Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +87,8 @@ func (r *clients) those(has func(*Session) bool) []*Session {
 	return l
 }
 
-// count returns the number of sessions that have connections, how many of these are subscribed to
-// something, and how many watch keys.
+// count returns the number of sessions that have connections, the number of these that have subscriptions,
+// and the number that watch keys.
 func (r *clients) count() (n, subscribed, watching int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,8 @@ func (s *Service) Clients() []*Session { return s.clients.shown() }
 // Client returns the session with an id, nil if there is none.
 func (s *Service) Client(id int64) *Session { return s.clients.find(id) }
 
-// Kill closes the connection of a client, which may be this one: it then gets the reply to its command first.
+// Kill closes the connection of a client. That may be this client, which then first gets the reply to its
+// command.
 func (c *Session) Kill(target *Session) {
 	switch {
 	case target == c:
@@ -135,7 +136,7 @@ const sessionBytes = 2 << 10
 type clientMemory struct {
 	in    int64 // an incomplete request
 	out   int64 // replies and messages that are not sent yet
-	argv  int64 // the arguments of a command that waits
+	argv  int64 // the arguments of a waiting command
 	multi int64 // the commands that wait for EXEC, and the watched keys
 	lists int64 // subscriptions, prefixes of tracking, places in lines, names
 }
@@ -161,17 +162,18 @@ func (c *Session) memory() (m clientMemory) {
 	return m
 }
 
-// modest is the number of bytes that a connection may keep even if all connections keep too much. One
-// connection cannot take the subscriptions, watches and transactions of others away.
+// modest is the number of bytes that a connection may use even if all connections together use too much: so
+// one connection cannot exclude the subscriptions, watches and transactions of others.
 const modest = 64 << 10
 
-// Full reports whether the connection may keep no more because what the server keeps for clients, users
-// and scripts is above its bound. own is what the connection would then keep of one kind.
+// Full reports whether the connection may keep no more data, because the memory that the server keeps for
+// clients, users and scripts exceeds its bound. own is the memory of one kind that the connection would then
+// use.
 func (c *Session) Full(own int64) bool { return own > modest && !c.replay && c.svc.DB.ApartFull() }
 
-// overMemory records the memory of the client, and reports whether its connection has to close
-// because all clients together take up too much. in is the number of bytes of an incomplete
-// request. out is the number of bytes of replies that the connection does not know of yet.
+// overMemory records the memory of the client, and reports whether its connection has to close because all
+// clients together take up too much. in is the number of bytes of an incomplete request, out the number of
+// bytes of replies that the connection does not know of yet.
 func (c *Session) overMemory(in, out int) bool {
 	s := c.svc
 	c.showTransaction()
@@ -194,10 +196,10 @@ func (s *Service) noteGrowth(n int64) {
 	}
 }
 
-// boundClients keeps the memory of all connections below maxmemory-clients: it closes the largest
-// ones first, but never one that has set CLIENT NO-EVICT. A client that is to be closed runs no
-// further command. The caller has just recorded the memory of by, and that record stays; by is nil
-// if the caller serves no client.
+// boundClients keeps the memory of all connections below maxmemory-clients: it closes the largest ones first,
+// but never one that has set CLIENT NO-EVICT. A client that is about to be closed runs no further command.
+// The caller has just recorded the memory of by, and must keep the record; by is nil if the caller serves no
+// client.
 func (s *Service) boundClients(by *Session) {
 	limit := s.clientLimit.Load()
 	if limit <= 0 {
@@ -234,10 +236,10 @@ func (s *Service) boundClients(by *Session) {
 
 var errClientMemory = errors.New("closed because all clients together use more than maxmemory-clients")
 
-// pause implements CLIENT PAUSE: the commands that wait until a time is up.
+// pause implements CLIENT PAUSE: it holds the commands that wait until the pause ends.
 type pause struct {
 	svc *Service
-	on  atomic.Bool // for the quick check of dispatch
+	on  atomic.Bool // for the fast check of dispatch
 
 	mu      sync.Mutex // guards the fields below
 	until   int64      // us since 1970; 0: no pause
@@ -245,25 +247,25 @@ type pause struct {
 	waiting map[*Session]bool
 	over    bool // the service closes
 	held    bool // writes wait independently of the time: FAILOVER
-	still   bool // no pause, but the data does not change: SetGroupWritable
+	still   bool // no pause, but expiration and eviction are suspended: SetGroupWritable
 	timer   *time.Timer
 	ended   chan struct{} // closed at the end of the pause; nil: no link waits for it
-	left    []func()      // what waiters that have left their lines do at the end
+	left    []func()      // the deferred work of waiters that have left their lines
 }
 
-// errPaused is returned for a command that is to be dispatched again later.
+// errPaused is returned for a command that must be dispatched again later.
 var errPaused = errors.New("clients are paused")
 
-// errHeldBack is the reply to a write of a user of the console. Such a session has no connection that could wait: the console
-// answers a request, and its user tries again.
+// errHeldBack is the reply to a write of a console user. Such a session has no connection that could wait:
+// the console answers the request, and its user tries again.
 var errHeldBack = command.ReplyError("PAUSED writes wait for the end of CLIENT PAUSE or FAILOVER, and the " +
 	"console does not: try again later")
 
 func (p *pause) active() bool { return p.on.Load() }
 
-// holds returns errPaused if the pause stops this command now, and nil if not. It records the session, and the
-// end of the pause wakes it. The program's own commands go on. A user of the console may read, even where all clients wait, and gets
-// errHeldBack for a write.
+// holds returns errPaused if the pause stops this command now, otherwise nil. It records the session, and the
+// end of the pause wakes it. The program's own commands continue. A console user may read even if all clients
+// wait, and gets errHeldBack for a write.
 func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,15 +284,15 @@ func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 		p.waiting = map[*Session]bool{}
 	}
 	p.waiting[c] = true
-	if c.peerGone.Load() { // it went while another command waited
+	if c.peerGone.Load() { // the client left while another command waited
 		delete(p.waiting, c)
 		c.conn.Kill(io.EOF)
 	}
 	return errPaused
 }
 
-// leave closes the connection of a session that waits for the end of the pause, because its client has gone: the command must not
-// run later.
+// leave closes the connection of a session that waits for the end of the pause, because its client has left:
+// the command must not run later.
 func (p *pause) leave(c *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -314,8 +316,8 @@ func (p *pause) forget(c *Session) {
 	delete(p.waiting, c)
 }
 
-// defers reports whether the pause is active. If so, its end calls do, in the background: a waiter that
-// has left its lines changes data, or lets others change some.
+// defers reports whether the pause is active. If so, the end of the pause calls do, in the background: a
+// waiter that has left its lines changes data, or lets others change data.
 func (p *pause) defers(do func()) bool {
 	if !p.active() {
 		return false
@@ -345,7 +347,7 @@ func (p *pause) relook() {
 	})
 }
 
-// begin starts a pause of some milliseconds. If the present pause is longer or stricter, it stays.
+// begin starts a pause of some milliseconds. A current pause that is longer or stricter stays in force.
 func (p *pause) begin(ms int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -362,7 +364,7 @@ func (p *pause) begin(ms int64, all bool) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	// The timer waits one tick longer, so that the time is up by the clock as well.
+	// The timer waits one tick longer, so that the pause is over by the clock too.
 	wait := time.Duration(math.MaxInt64)
 	if us := p.until - now; us < math.MaxInt64/2000 {
 		wait = time.Duration(us+1000) * time.Microsecond
@@ -370,8 +372,7 @@ func (p *pause) begin(ms int64, all bool) {
 	p.timer = time.AfterFunc(wait, p.timeUp)
 }
 
-// timeUp ends the pause if it was not prolonged meanwhile. If the clock is behind, it
-// checks again later.
+// timeUp ends the pause if it was not prolonged meanwhile. If the clock is behind, it checks again later.
 func (p *pause) timeUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -382,8 +383,7 @@ func (p *pause) timeUp() {
 	p.release()
 }
 
-// state returns why clients are paused, which actions are paused, and the ms that are left, as INFO
-// shows them.
+// state returns the reason for the pause, the paused actions, and the remaining ms, as INFO shows them.
 func (p *pause) state() (reason, actions string, ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -399,7 +399,7 @@ func (p *pause) state() (reason, actions string, ms int64) {
 	return "client_pause", "write", left / 1000
 }
 
-// end wakes all sessions that wait.
+// end wakes all waiting sessions.
 func (p *pause) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -429,8 +429,8 @@ func (p *pause) keepStill(on bool) {
 	p.set(p.on.Load())
 }
 
-// await waits until the pause lets the stream of a master pass, which counts as a write. It returns
-// an error when ctx ends.
+// await waits until the pause permits the stream of a master, which counts as a write. It returns an error
+// when ctx ends.
 func (p *pause) await(ctx context.Context) error {
 	for p.active() {
 		p.mu.Lock()
@@ -470,7 +470,7 @@ func (p *pause) release() {
 	}
 }
 
-// handOver makes writes wait, or lets them go on, for FAILOVER. It is independent of CLIENT PAUSE.
+// handOver makes writes wait, or lets them continue, for FAILOVER. It is independent of CLIENT PAUSE.
 func (p *pause) handOver(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -487,8 +487,8 @@ func (p *pause) handOver(on bool) {
 	}
 }
 
-// Pause suspends the clients for some ms: all their commands, or those that write. Of two pauses the later end and the
-// stricter mode hold.
+// Pause suspends the clients for some ms: all their commands, or only writes. If there are two pauses, the
+// later end and the stricter mode apply.
 func (s *Service) Pause(ms int64, all bool) { s.pause.begin(ms, all) }
 
 // Unpause ends a Pause.

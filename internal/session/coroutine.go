@@ -5,11 +5,10 @@ import (
 	"iter"
 )
 
-// coroutine is a goroutine that belongs to a network loop. The loop switches to it for commands
-// whose duration is not known in advance: scripts. Nearly all of them end at once, and the loop
-// goes on; a switch there and back takes 0.1 us. A command that does not end in time is suspended
-// at any point, the loop parks the session, and a goroutine in the background resumes the
-// coroutine:
+// coroutine is a goroutine that belongs to a network loop. The loop switches to it for commands of unknown
+// duration: scripts. Nearly all of them end at once, and the loop continues; a switch there and back takes
+// 0.1 us. A command that does not end in time is suspended at any point, the loop parks the session, and a
+// goroutine in the background resumes the coroutine:
 //
 //	loop ──▶ coroutine.run ─ ▶ execute ──▶ script ──▶ ...
 //	  ▲                            │            │ too long: suspend
@@ -30,8 +29,7 @@ type coroutine struct {
 	memory command.ArgMemory // for the arguments of scripts, which keep no reference to them
 }
 
-// keepMemory is the most memory that a coroutine keeps for the next command, in
-// bytes.
+// keepMemory is the most memory, in bytes, that a coroutine keeps for the next command.
 const keepMemory = 64 << 10
 
 func newCoroutine() *coroutine {
@@ -98,9 +96,9 @@ func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 	return inBackground
 }
 
-// leaveLoop suspends the session's command, which runs on a coroutine, so that the loop continues
-// without it. For other commands it does nothing. When it returns, the command runs in the
-// background and may run for long.
+// leaveLoop suspends the session's command if it runs on a coroutine, so that the loop continues without it.
+// It does nothing for other commands. When it returns, the command runs in the background and may run for
+// long.
 func (c *Session) leaveLoop() {
 	if st := c.coroutine; st != nil {
 		c.coroutine, c.loop = nil, false

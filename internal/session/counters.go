@@ -13,7 +13,7 @@ import (
 type loopStats struct {
 	admin.LoopStats
 
-	// Only the sessions of the loop use what follows:
+	// Only the sessions of the loop use these fields:
 	coroutine *coroutine // for scripts; nil before the first script, and while the last one still runs
 	scratch   []byte     // for its replies
 	settles   bool       // the loop calls Settle
@@ -33,8 +33,8 @@ type batchStats struct {
 	total int64
 	since int64 // us
 
-	// notRun is the last command that was refused or queued, and notRunAt is total at that moment.
-	// While total is still the same, no command has run since.
+	// notRun is the last command that was refused or queued, and notRunAt is total at that moment. If total is
+	// unchanged, no command has run since.
 	notRun   *command.Spec // nil: its name is unknown
 	notRunAt int64
 	isNotRun bool
@@ -49,7 +49,7 @@ func (b *batchStats) last() (_ *command.Spec, ok bool) {
 	return b.spec, b.total > 0
 }
 
-// noteNotRun records a command that was refused or queued. It counts as no call, but it is the
+// noteNotRun records a command that was refused or queued. It does not count as a call, but it is the
 // client's last command.
 func (b *batchStats) noteNotRun(spec *command.Spec) {
 	b.notRun, b.notRunAt, b.isNotRun = spec, b.total, true
@@ -119,7 +119,7 @@ type crashes struct {
 	last atomic.Pointer[string]
 }
 
-// ResetStats implements CONFIG RESETSTAT.
+// ResetStats resets the statistics for CONFIG RESETSTAT.
 func (s *Service) ResetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
@@ -128,8 +128,8 @@ func (s *Service) ResetStats(tx *engine.Tx) {
 	s.Keeper().ResetStats()
 }
 
-// sample takes a sample of the traffic if it is time. Each connection calls it once a second, in
-// its idle check.
+// sample takes a sample of the traffic if one is due. Each connection calls it once a second, in its idle
+// check.
 func (s *Service) sample(now int64) {
 	if s.admin.Sample(now) {
 		s.boundClients(nil)

@@ -8,15 +8,15 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// A panic in a command's handler is a fault of this program. It ends the caller of the command, not
-// the process:
+// A panic in a command's handler is a fault of this program. It ends the caller of the command, but not the
+// process:
 //
 //	a connection, on a loop or in the background, a script, EXEC   the connection is closed
 //	a command that waits and is being served               its connection is closed; the
-//	                                                       transaction that served it goes on
+//	                                                       transaction that served it continues
 //	the link to the master                                 the link ends
 //	a log that is loaded                                   the start is refused
-//	an embedded caller (Session.Do)                        the panic goes on to the caller
+//	an embedded caller (Session.Do)                        the panic reaches the caller
 //
 // The stack is in the log. The session unlocks the shards in each case (engine.Tx.Abandon). If the
 // command was a write, memory may contain a part of it that the stream does not. Clients have seen
@@ -24,13 +24,13 @@ import (
 // append-only files from it and gives the stream a new name, so that replicas request all data. If
 // this server is a replica, it requests all data of its master.
 
-// errPanicked is the reply to the client, where the client still gets a reply.
+// errPanicked is the reply to the client, if the client still gets one.
 const errPanicked = command.ReplyError("ERR the command has failed inside the server: its log has the details")
 
-// maxPanic is the number of bytes of a panic's text in the log, as of a script's message.
+// maxPanic is the greatest number of bytes of a panic's text in the log, the same as for a script's message.
 const maxPanic = MaxLogged
 
-// Panics returns how many handlers have panicked, and the message of the last panic.
+// Panics returns the number of handlers that have panicked, and the message of the last panic.
 func (s *Service) Panics() (n int64, last string) {
 	if text := s.crashes.last.Load(); text != nil {
 		last = *text
@@ -45,7 +45,7 @@ func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 	if spec != nil {
 		name = spec.Name
 	}
-	// The panic may quote what a client sent; the lines are those of the stack alone.
+	// The panic's value may quote input of a client, so it is made one line; the stack keeps its lines.
 	text := fmt.Sprintf("panic: %s\n%s", cleantext.Line(fmt.Sprint(what), maxPanic), debug.Stack())
 	s.crashes.last.Store(&text)
 	s.crashes.n.Add(1)
@@ -54,13 +54,13 @@ func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 
 // resyncAll rewrites the append-only files from memory, and makes the replicas synchronise again.
 func (s *Service) resyncAll() {
-	s.repl.Distrust("a command has panicked: all data is to be synchronised again")
+	s.repl.Distrust("a command has panicked: replicas must synchronise all data again")
 	if s.keeper != nil {
 		s.keeper.Replaced()
 	}
 }
 
-// crashed ends the state that the session's command has left behind after a panic.
+// crashed cleans up the state that the session's command has left after a panic.
 func (c *Session) crashed(what any) {
 	c.svc.logPanic(what, c.ctx.Spec, c.id)
 	if c.tx.Abandon() {
@@ -103,7 +103,7 @@ func (w *waiter) run(x *command.Ctx) (err error) {
 	return x.Spec.Run(x)
 }
 
-// applySafely runs a command of a log, and returns an error if it panics.
+// applySafely runs a command from a log, and returns an error if it panics.
 func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -115,7 +115,7 @@ func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
 	return a.c.dispatch(args), nil
 }
 
-// dispatchSafely is dispatch for an embedded caller, which receives the panic.
+// dispatchSafely does the work of dispatch for an embedded caller, which receives the panic.
 func (c *Session) dispatchSafely(args [][]byte) outcome {
 	ok := false
 	defer func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// explode has a command panic, after it has written, where its first key is "boom".
+// explode makes a command panic, after it has written, if its first key is "boom".
 func explode(t *testing.T, s *Service, name string, when func(*command.Ctx) bool) {
 	t.Helper()
 	spec := s.Table().LookupFull(name)
@@ -32,7 +32,7 @@ func explode(t *testing.T, s *Service, name string, when func(*command.Ctx) bool
 
 func boom(c *command.Ctx) bool { return len(c.Args) > 1 && string(c.Args[1]) == "boom" }
 
-// crashConn is a connection of a network loop that a test plays.
+// crashConn is a connection of a network loop; the test plays the loop.
 type crashConn struct {
 	net.Conn
 	woken chan struct{}
@@ -75,8 +75,8 @@ func ends(s *Service, first func(*Session), lines ...string) reactor.Verdict {
 	}
 }
 
-// A panic in a handler ends the connection of its client, and nothing else: the shards are
-// free, the log has what was logged, and replicas must request all data.
+// A panic in a handler ends only the connection of its client: the shards are free, the log keeps the effects
+// so far, and replicas must request all data.
 func TestAPanicEndsOneConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
@@ -121,7 +121,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 			}
 			x := s.NewSession(nil)
 			defer x.Closed(nil)
-			for range 3 { // whatever a coroutine, or a loop, has kept
+			for range 3 { // whatever state a coroutine or a loop has kept
 				if v := x.Do(words("SET boom whole")...); v.Str != "OK" {
 					t.Fatalf("the shard: %v", v)
 				}
@@ -169,7 +169,7 @@ func TestAPanicRefusesTheLog(t *testing.T) {
 	}
 }
 
-// The arguments of the command before are not those of the one that has wrong ones.
+// A command with wrong arguments does not get those of the previous command.
 func TestAReplicaRunsACommandWithItsOwnArguments(t *testing.T) {
 	s := gated(t)
 	a := (*replHost)(s).NewApplier(nil).(*streamApplier)

@@ -13,8 +13,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// A network loop does not sleep for a shard after a request, for any of the tasks that follow one. In these tests another
-// transaction holds the shard; the service does not know it as slow, as it does not know a script that has just begun.
+// A network loop does not sleep for a shard after a request, for any of the tasks that follow one. In these
+// tests another transaction holds the shard; the service does not know it as slow, just as it does not know a
+// script that has just begun.
 
 // heldShard runs f, which plays the loop, while another transaction holds the shard of key.
 func heldShard(t *testing.T, s *Service, key string, f func()) {
@@ -58,7 +59,7 @@ func replies(t *testing.T, s *Session, want string, requests ...[]string) {
 	}
 }
 
-// begins sends a request that begins to wait.
+// begins sends a request that must begin to wait.
 func begins(t *testing.T, s *Session, request ...string) {
 	t.Helper()
 	if _, out, v := s.Serve(wire.AppendCommand(nil, request...), nil); v != reactor.Park {
@@ -86,7 +87,7 @@ func TestALoopAnswersWhileAWaitersOtherShardIsHeld(t *testing.T) {
 	})
 	gets(t, mover, "$1\r\nx\r\n")
 
-	// Nothing holds the shard: the waiter is served before the pusher's next request.
+	// The shard is free: the waiter is served before the pusher's next request.
 	begins(t, mover, "BLMOVE", "from", to, "LEFT", "RIGHT", "0")
 	replies(t, pusher, ":1\r\n$-1\r\n:2\r\n", []string{"RPUSH", "from", "y"}, []string{"LPOP", "from"}, []string{"LLEN", to})
 	gets(t, mover, "$1\r\ny\r\n")
@@ -105,7 +106,7 @@ func TestALoopThatWakesALineDoesNotWaitForAnotherShard(t *testing.T) {
 	replies(t, svc.NewSession(newLoopConn()), "$3\r\njob\r\n", []string{"LPOP", to})
 }
 
-// A client that leaves makes those behind it look again, which needs the shard of the key.
+// A client that leaves makes those behind it check again, which needs the shard of the key.
 func TestALoopDoesNotWaitForTheShardOfAClientThatLeaves(t *testing.T) {
 	svc := loopService(t)
 	do(svc.NewSession(nil), "RL.TAKE", "k", "1", "600000")
@@ -120,7 +121,7 @@ func TestALoopDoesNotWaitForTheShardOfAClientThatLeaves(t *testing.T) {
 	})
 }
 
-// A lock that a client got, and did not learn of, goes to the next one.
+// A lock whose grant did not reach its client is passed to the next one.
 func TestALoopDoesNotWaitForTheShardOfALockThatItTakesBack(t *testing.T) {
 	svc := loopService(t)
 	owner := svc.NewSession(nil)

@@ -17,26 +17,27 @@ type ClientInfo struct {
 	User            *acl.Account
 	Type            string    // normal, master, replica or pubsub
 	Flags           string    // the letters of CLIENT LIST
-	Name            string    // that the client has given itself; "": none
+	Name            string    // the name that the client has set; "": none
 	Library         [2]string // name and version
 	Addr, LocalAddr string    // the two ends of the connection, "embedded" for a session without one
 	Database        int
 	Created, Active int64 // us since 1970: when it connected, and when its last batch of requests ended
 }
 
-// Info returns what the client is now. Any goroutine may call it.
+// Info returns the current state of the client. Any goroutine may call it.
 func (c *Session) Info() ClientInfo {
 	return ClientInfo{ID: c.id, User: c.view.user.Load(), Type: c.clientType(), Flags: c.flags(), Name: c.name(), Library: c.library(),
 		Addr: c.remoteAddr(), LocalAddr: c.localAddr(), Database: int(c.view.dbi.Load()), Created: c.svc.engineTime(c.created),
 		Active: c.svc.engineTime(c.lastActive())}
 }
 
-// lastActive returns when the client's last batch ended, by the clock for intervals; before the first one, when it connected.
+// lastActive returns the end of the client's last batch, by the clock for intervals; before the first batch,
+// the instant of its connection.
 func (c *client) lastActive() int64 { return max(c.view.active.Load(), c.created) }
 
 // Describe appends the session's line of CLIENT LIST, for the command x of this session or of another.
-// Connections share the buffers for reading and writing, and have none of their own except for data that
-// waits: so qbuf-free, rbs, rbp, obl and oll are 0.
+// Connections share their buffers for reading and writing, and have buffers of their own only for waiting
+// data: so qbuf-free, rbs, rbp, obl and oll are 0.
 func (c *Session) Describe(b []byte, x *command.Ctx) []byte {
 	v, now := &c.view, c.svc.steady()
 	last, lastAt := v.last.Load(), c.lastActive()
@@ -99,7 +100,8 @@ type fields struct{ b []byte }
 // text adds a text, as a part of one clean line.
 func (f *fields) text(name, value string) { f.add(name, cleantext.Line(value, maxField)) }
 
-// maxField is the number of bytes of a text in CLIENT LIST. The path of a socket and the name of a user may be long.
+// maxField is the greatest number of bytes of a text in CLIENT LIST. The path of a socket and the name of a
+// user may be long.
 const maxField = 4 << 10
 
 func (f *fields) add(name, value string) {
@@ -170,7 +172,7 @@ func (c *Session) remoteAddr() string {
 // embeddedAddr replaces the address of a connection for an embedded session, which has none.
 const embeddedAddr = "embedded"
 
-// name returns the name that the client has given itself, "" if it has none.
+// name returns the name that the client has set, "" if none.
 func (c *client) name() string {
 	if n := c.view.name.Load(); n != nil {
 		return *n
@@ -197,7 +199,7 @@ func (c *client) SetName(name []byte) {
 	c.countNames()
 }
 
-// countNames counts the bytes of the names that the client has given itself.
+// countNames counts the bytes of the names that the client has set.
 func (c *client) countNames() {
 	lib := c.library()
 	n := int64(len(c.name()) + len(lib[0]) + len(lib[1]))

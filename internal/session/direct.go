@@ -5,10 +5,10 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// This file is what direct calls, which need no session, ask of the service: see package direct/calls.
+// This file has the service's methods for direct calls, which need no session: see package direct/calls.
 
-// DirectDetour reports whether direct calls have to go the way of every command, because there is more to do for each of them.
-// Each state stands in one place only, and these words are rarely written.
+// DirectDetour reports whether direct calls have to run as commands, because each of them needs further work.
+// Each state is read from one place, and these words are rarely written.
 func (s *Service) DirectDetour() bool {
 	return s.observed.Load()&^obsSlow|s.gates.closed.Load() != 0 || // MONITOR, HOTKEYS, short slow calls; a closed gate
 		s.running.Load() != nil || // a script that may be overdue
@@ -17,10 +17,10 @@ func (s *Service) DirectDetour() bool {
 		s.cluster
 }
 
-// ScriptRuns reports whether a script has run for longer than a moment.
+// ScriptRuns reports whether a script has run for longer than scriptSlice.
 func (s *Service) ScriptRuns() bool { return s.running.Load() != nil }
 
-// MeasuredDirect records a direct call that stands for n calls of its command, and that began at an instant in us.
+// MeasuredDirect records a direct call that stands for n calls of its command; began is its beginning in us.
 func (s *Service) MeasuredDirect(spec *command.Spec, n, began int64) {
 	us := s.DB.Clock().Micros() - began
 	loop := s.stats[len(s.stats)-1]
@@ -32,8 +32,8 @@ func (s *Service) MeasuredDirect(spec *command.Spec, n, began int64) {
 	}
 }
 
-// PanickedDirect does after a panic of a direct call what dispatchSafely does for a session. A deferred function calls it. tx may
-// be nil.
+// PanickedDirect cleans up after a panic of a direct call as dispatchSafely does for a session. A deferred
+// function calls it. tx may be nil.
 func (s *Service) PanickedDirect(spec *command.Spec, tx *engine.Tx) {
 	s.logPanic("of an embedded caller's command", spec, 0)
 	if tx != nil && tx.Abandon() {

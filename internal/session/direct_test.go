@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// While a gate is closed, no call is direct, whatever the gate refuses.
+// While a gate is closed, no call is direct, whatever commands the gate refuses.
 func TestAClosedGateIsADetour(t *testing.T) {
 	s := services.Start(t)
 	d := calls.New(s, 0)

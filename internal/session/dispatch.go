@@ -13,9 +13,9 @@ type outcome uint8
 
 const (
 	done         outcome = iota // replied
-	again                       // not begun: the session dispatches it again after a wake
+	again                       // not begun: the session dispatches it again after a wake-up
 	inBackground                // runs in the background
-	waiting                     // it waits, and Session.waiting says for what
+	waiting                     // it waits; Session.waiting is the waiter
 )
 
 // ManyArgs is the largest number of arguments that a request may have on a network loop, and the
@@ -23,8 +23,8 @@ const (
 // wait for up to a millisecond. Longer requests run in the background.
 const ManyArgs = 4096
 
-// dispatch is the only path from a request to its handler: it finds the command, decides whether it
-// may run, locks the shards of its keys, runs it, and settles what it did.
+// dispatch is the only path from a request to its handler: it finds the command, decides whether it may run,
+// locks the shards of its keys, runs it, and settles its effects.
 func (c *Session) dispatch(args [][]byte) outcome {
 	c.ctx.ForgetKeys()
 	spec, err := c.resolve(args)
@@ -43,7 +43,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 			err = c.abort(err)
 		}
 		named := spec
-		if spec == nil { // the command is known, but the number of arguments is wrong
+		if spec == nil { // the command is known, but its number of arguments is wrong
 			if named, _ = c.svc.table.Find(args); named != nil {
 				c.stats.of(named).Rejected.Add(1)
 			}
@@ -263,8 +263,8 @@ func (c *Session) notDone(spec *command.Spec, args [][]byte, err error) outcome 
 // shard for about a microsecond.
 const spins = 200
 
-// lock begins the command's transaction, if it has keys. On a network loop it returns ErrBackground
-// where a long operation holds a shard.
+// lock begins the command's transaction, if it has keys. On a network loop it returns ErrBackground if a long
+// operation holds a shard.
 func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error) {
 	tx := c.tx
 	if tx.Begun() {
@@ -303,7 +303,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 	return true, nil
 }
 
-// wait locks the shards of keys, or all, while others hold them. A loop does not sleep for them: it
+// wait locks the shards of keys, or all shards, while others hold them. A loop must not sleep for them: it
 // gets ErrBackground.
 func (c *Session) wait(all bool, keys [][]byte) error {
 	defer c.tx.Await(all, keys)()
@@ -327,8 +327,8 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 	refs, err := c.ctx.KeysOf(spec, args)
 	c.keys = c.keys[:0]
 	if err != nil {
-		// The handler reports what is wrong with the arguments better than the search for keys can;
-		// it must not find a key unlocked.
+		// The handler reports wrong arguments better than the search for keys can; but it must not find a key
+		// unlocked.
 		if c.OthersRun() {
 			return nil, command.ErrBackground
 		}
@@ -340,8 +340,8 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 	return c.keys, nil
 }
 
-// badArguments runs a handler only for its error about arguments in which the server can find no
-// keys. It holds every shard, so that the handler cannot read an unlocked key.
+// badArguments runs a handler only for its error, if the server can find no keys in the arguments. It holds
+// every shard, so that the handler cannot read an unlocked key.
 func (c *Session) badArguments(spec *command.Spec, args [][]byte) error {
 	if err := c.wait(true, nil); err != nil {
 		return err
@@ -364,16 +364,16 @@ type parked struct {
 	args  [][]byte
 	state atomic.Uint32 // of the constants below
 	out   []byte        // the reply, once finished
-	wait  *waiter       // then the waiter that it waits for
+	wait  *waiter       // the waiter that the command waits in after its background run
 
 	coroutine *coroutine // the coroutine that has begun to run it; nil: it has not begun
-	check     bool       // its arguments are still to be checked
+	check     bool       // its arguments must still be checked
 }
 
 const (
 	parkedRuns uint32 = iota
 	parkedFinished
-	parkedAbandoned // the connection ended first: the goroutine cleans up
+	parkedAbandoned // the connection ended first: the goroutine must clean up
 	parkedWaits     // it has no goroutine: the command waits
 )
 
@@ -424,7 +424,7 @@ func (c *Session) startParked() {
 	})
 }
 
-// executeInBackground is execute for a request that its loop has parked.
+// executeInBackground does the work of execute for a request that its loop has parked.
 func (c *Session) executeInBackground(p *parked) outcome {
 	if p.check {
 		if err := c.admitDeferred(p.spec, p.args); err != nil {

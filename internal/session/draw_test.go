@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// A reply with repetitions is a count times a value: it is refused beyond 64 MB, or beyond
-// the value, whichever is larger.
+// A reply with repeated items may be much longer than the value. The server refuses it if it is longer than 64 MB
+// and longer than the value.
 func TestAReplyOfRandomItemsHasABound(t *testing.T) {
 	tier.Sequential(t)
 	svc := loopService(t)
@@ -44,7 +44,7 @@ func TestAReplyOfRandomItemsHasABound(t *testing.T) {
 	}
 }
 
-// It is made in the background, and the output limit ends it before it is complete.
+// The reply is built in the background, and the output limit ends it before it is complete.
 func TestTheOutputLimitEndsAReplyOfRandomItemsWhileItIsMade(t *testing.T) {
 	svc := loopService(t, "client-output-buffer-limit", "normal 4mb 0 0")
 	do(svc.NewSession(nil), "SADD", "s", strings.Repeat("m", 1<<10))

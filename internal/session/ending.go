@@ -9,15 +9,15 @@ import (
 	"github.com/ebbdb/ebb/internal/durable"
 )
 
-// ShutdownOptions say how the server ends. With the zero value it saves if there are save points,
-// and waits for replicas.
+// ShutdownOptions configure a shutdown. With the zero value the server saves if there are save points, and
+// waits for replicas.
 type ShutdownOptions struct {
 	Mode  durable.ShutdownMode
 	Now   bool // do not wait for replicas that lag
 	Force bool // end even if the server cannot write a file
 }
 
-// ending is a shutdown that is under way.
+// ending is a shutdown in progress.
 type ending struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc // nil: none
@@ -44,7 +44,7 @@ func (e *ending) end() {
 	}
 }
 
-// abort ends a shutdown that waits, and reports whether there was one.
+// abort ends a waiting shutdown, and reports whether there was one.
 func (e *ending) abort() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,9 +61,9 @@ func (s *Service) AbortShutdown() bool { return s.ending.abort() }
 // Shutdown returns Options.Shutdown, which ends the server; nil if clients may not end it.
 func (s *Service) Shutdown() func() { return s.opts.Shutdown }
 
-// PrepareShutdown saves the data as the options and the configuration require. A member of a
-// group leaves it before, unless Now. Writes wait from then on. After an error, which it
-// returns only without Force, writes continue. Otherwise the caller ends the server.
+// PrepareShutdown saves the data as the options and the configuration require. A member of a group first
+// leaves the group, unless Now is set. From then on writes wait. After an error, which it returns only
+// without Force, writes continue. Otherwise the caller must end the server.
 func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
 	ctx, err := s.ending.begin(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error 
 		return err
 	}
 	if err != nil {
-		s.Log.Error("the server ends although not all could be written", "err", err)
+		s.Log.Error("the server ends although some files could not be written", "err", err)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// TestTable is the Options.Table of the tests in this package. Package servercmd imports this one, so that TestMain of package
-// session_test sets it.
+// TestTable is the Options.Table of this package's tests. Package servercmd imports this package, so TestMain
+// of package session_test sets it.
 var TestTable func(*config.Set) (*command.Table, error)
 
 func testTable(c *config.Set) (*command.Table, error) { return TestTable(c) }
@@ -65,7 +65,7 @@ func ask(t *testing.T, s *Session, args ...string) string {
 	return string(out)
 }
 
-// trackingService is a service on a clock that runs.
+// trackingService is a service on a running clock.
 func trackingService(t *testing.T) *Service {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})

@@ -13,14 +13,14 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// This file connects the commands with package durable, which keeps the data in files.
-// durable.Keeper makes the service run logged commands, reads the code of functions and the name of
-// the stream from it, and notifies it when to refuse requests.
+// This file connects the commands with package durable, which keeps the data in files. durable.Keeper runs
+// logged commands on the service, reads the code of functions and the name of the stream from it, and tells
+// it when to refuse requests.
 
-// FileOptions say where the data is kept, in addition to the configuration.
+// FileOptions select the place of the data, in addition to the configuration.
 type FileOptions struct {
 	Dir         string  // replaces the directive dir
-	AcceptClock bool    // start although the clock is far behind the files
+	AcceptClock bool    // start even if the clock is far behind the files
 	FS          disk.FS // replaces the system's; for tests
 }
 
@@ -31,7 +31,7 @@ func (s *Service) OpenFiles(o FileOptions) error {
 	d.Dir, d.AcceptClock, d.FS = o.Dir, o.AcceptClock, o.FS
 	d.Memory = o.Dir == "" && !s.Config.Durable()
 	d.Shared = o.Dir == "" && s.Config.Shares()
-	d.TakeRDB = !s.Config.FromFile() // without a configuration file, appendonly yes was not written with Redis's meaning
+	d.TakeRDB = !s.Config.FromFile() // without a configuration file, appendonly yes does not have Redis's meaning
 	k, err := durable.Open(d)
 	if err != nil {
 		return err
@@ -41,9 +41,8 @@ func (s *Service) OpenFiles(o FileOptions) error {
 	return nil
 }
 
-// Load loads the data, which may take long: clients get LOADING until it returns. Then the server
-// records changes as the configuration wants, and a replica follows its master. Load ends early
-// when ctx does.
+// Load loads the data, which may take long: clients get LOADING until it returns. Then the server records
+// changes according to the configuration, and a replica follows its master. Load ends early when ctx ends.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.keeper.Load(ctx); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (a *rerun) Apply(args [][]byte) error {
 		return err
 	}
 	if what == waiting {
-		return errors.New("the command waits: it is not from a log")
+		return errors.New("the command waits; a log has no such command")
 	}
 	if len(c.out.Buf) == 0 {
 		return nil
@@ -140,7 +139,7 @@ func (a *rerun) Apply(args [][]byte) error {
 	return nil
 }
 
-// route returns the key of a logged command that concerns one key and nothing else.
+// route returns the key of a logged command that concerns exactly one key.
 func (s *Service) route(args [][]byte) (key []byte, one bool) {
 	spec, err := s.table.FindOwn(args)
 	if err != nil || len(args) < 2 {

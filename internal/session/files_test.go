@@ -13,8 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// A replica that starts again continues its master's stream where the file ends,
-// in the database that is selected there: the master does not select it again.
+// A replica that starts again continues its master's stream at the end of the file, in the database that is
+// selected there: the master does not select it again.
 func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 	for _, c := range []struct {
 		db, master string
@@ -54,8 +54,8 @@ func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 	}
 }
 
-// A list whose dead elements a load has left out is not its replicas' list, which count
-// elements from its ends: they must request all data.
+// If a load leaves out the dead elements of a list, the list differs from that of its replicas, which count
+// elements from the ends: they must request all data.
 func TestWhatALoadShortensIsNotTheReplicas(t *testing.T) {
 	for _, c := range []struct {
 		later time.Duration

@@ -21,8 +21,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// pausingFS is a file system whose append-only increment is read in two pieces, and
-// which tells when it stands between them, and when a file is about to be renamed.
+// pausingFS is a file system whose append-only increment is read in two pieces. It reports when the reader is
+// between them, and when a file is about to be renamed.
 type pausingFS struct {
 	disk.FS
 	at      int64  // of the second piece
@@ -63,7 +63,7 @@ func (r *pausingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// fileLife is a service on a directory, one start of it after the other.
+// fileLife is a service on a directory that is started several times.
 type fileLife struct {
 	t       *testing.T
 	dir     string
@@ -125,8 +125,7 @@ func (f *fileLife) increment() string {
 	return all[0]
 }
 
-// write makes files that hold these commands, and returns where the last of them begin:
-// from the line "--" on.
+// write makes files with these commands, and returns the offset of those after the line "--".
 func (f *fileLife) write(lines string) (at int64) {
 	f.t.Helper()
 	f.start()
@@ -150,7 +149,7 @@ func (f *fileLife) write(lines string) (at int64) {
 	return at
 }
 
-// sameAfterARestart checks that the files give what the engine holds.
+// sameAfterARestart checks that a restart from the files gives the data of the engine.
 func (f *fileLife) sameAfterARestart() {
 	f.t.Helper()
 	want := f.do("DEBUG DIGEST").Str
@@ -174,8 +173,8 @@ func (f *fileLife) keys() []string {
 	return keys
 }
 
-// A log whose deadlines have all passed by the clock of the start, and whose later commands use the same keys:
-// MSET is not of one key, so that all before it has been done when the file is read on.
+// A log whose deadlines have all passed at the start, and whose later commands use the same keys: MSET
+// concerns several keys, so all earlier commands have run when the file is read on.
 const deadLog = `
 	RPUSH l1 a b
 	PEXPIREAT l1 1699999999999
@@ -204,7 +203,7 @@ const deadLog = `
 	DEL l2
 `
 
-// Requests that a server takes while it loads, each of which looks keys up.
+// Requests that a server accepts while it loads. Each of them looks up keys.
 var duringALoad = []string{
 	"WATCH l1 s1 z1 h1 k1 r1 x\nMULTI\nPING\nEXEC",
 	"WATCH l1\nDEBUG SET-ACTIVE-EXPIRE 1\nMULTI\nDEBUG OBJECT l1\nDEBUG DIGEST-VALUE l1 s1\nEXEC",
@@ -218,8 +217,8 @@ var duringALoad = []string{
 	"OBJECT ENCODING l1", "DBSIZE", "RANDOMKEY",
 }
 
-// Whatever clients send while a log is read, and whatever is due meanwhile: the start
-// succeeds, and memory holds what the files say, now and at the next start.
+// Whatever clients send while a log is read, and whatever falls due meanwhile: the start succeeds, and memory
+// equals the files, now and at the next start.
 func TestWhatClientsSendDuringALoadChangesNothing(t *testing.T) {
 	tier.Sequential(t)
 	for _, lines := range duringALoad {
@@ -236,7 +235,7 @@ func TestWhatClientsSendDuringALoadChangesNothing(t *testing.T) {
 				for line := range strings.Lines(lines) {
 					client.Do(bytes.Fields([]byte(line))...)
 				}
-				f.clock().Advance(time.Millisecond) // the reclaimers have their turn
+				f.clock().Advance(time.Millisecond) // the reclaimers run
 			}
 			if err := f.s.Load(t.Context()); err != nil {
 				t.Fatal(err)
@@ -261,7 +260,7 @@ func TestWhatClientsSendDuringALoadChangesNothing(t *testing.T) {
 	}
 }
 
-// A watch that began during a load is broken by it: the data behind it was not there.
+// A load breaks a watch that began during it, because the watched data was not loaded yet.
 func TestALoadBreaksTheWatchesThatItOvertakes(t *testing.T) {
 	f := newFileLife(t)
 	f.fs.at = f.write(deadLog)
@@ -279,8 +278,8 @@ func TestALoadBreaksTheWatchesThatItOvertakes(t *testing.T) {
 	f.end()
 }
 
-// What is dead when the files are loaded is removed with effects, however early the
-// reclaimers come: between the load and the first append as well.
+// Data that is dead when the files are loaded is removed with effects, even if the reclaimers run between the
+// load and the first append.
 func TestWhatDiesBetweenTheLoadAndTheLogIsLogged(t *testing.T) {
 	var lines strings.Builder
 	for i := range 50 {
@@ -317,8 +316,8 @@ func TestWhatDiesBetweenTheLoadAndTheLogIsLogged(t *testing.T) {
 	f.sameAfterARestart()
 }
 
-// The same for the stream that a master continues where its RDB file ends: replicas
-// that reconnect receive what expired in between.
+// The same for the stream that a master continues at the end of its RDB file: replicas that reconnect receive
+// the expirations in between.
 func TestWhatDiesBetweenAnRDBFileAndTheBacklogIsInTheStream(t *testing.T) {
 	f := newFileLife(t, "--appendonly", "no", "--save", "3600 1")
 	f.start()
@@ -363,8 +362,8 @@ func TestWhatDiesBetweenAnRDBFileAndTheBacklogIsInTheStream(t *testing.T) {
 	f.end()
 }
 
-// DEBUG LOADAOF brings the past back for a moment: a client that waits is not served by
-// it, and is served afterwards.
+// DEBUG LOADAOF restores the past for a moment: it does not serve a waiting client, which is served
+// afterwards.
 func TestLOADAOFServesNoWaitingClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFileLife(t)
@@ -394,9 +393,9 @@ func TestLOADAOFServesNoWaitingClient(t *testing.T) {
 	})
 }
 
-// What is dead when DEBUG RELOAD saves, and not removed yet, is still there for the log
-// and the replicas. Left out of the file, it was gone in memory alone: a key of another
-// type came in its place, and the next start was refused with WRONGTYPE.
+// Data that is dead but not removed when DEBUG RELOAD saves must still exist for the log and the replicas. If
+// the file did not contain it, it would only disappear from memory: a key of another type could replace it,
+// and the next start would fail with WRONGTYPE.
 func TestAReloadKeepsTheDeadUntilTheLogHasThem(t *testing.T) {
 	f := newFileLife(t)
 	f.start()
@@ -412,8 +411,8 @@ func TestAReloadKeepsTheDeadUntilTheLogHasThem(t *testing.T) {
 	f.end()
 }
 
-// What falls due between the save of a reload and its load is there again after it, so
-// the reclaimers must not remove it in between: an element of a list would go twice.
+// Data that falls due between the save and the load of a reload exists again after it, so the reclaimers must
+// not remove it in between: an element of a list would be removed twice.
 func TestWhatDiesDuringAReloadGoesOnce(t *testing.T) {
 	f := newFileLife(t)
 	f.start()

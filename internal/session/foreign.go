@@ -11,15 +11,15 @@ import (
 // server ends such a connection at its first line, before it reads a line of the body:
 //
 //	POST / HTTP/1.1          "POST" is not a command
-//	SET /key HTTP/1.1        nor is a first line that ends in a version of HTTP one
+//	SET /key HTTP/1.1        a first line that ends in a version of HTTP is not one either
 //	Host: 127.0.0.1:6379     every request has this line, and browsers send it first
 //
 // Redis closes the connection at the first and the third of these.
 
 var errForeign = errors.New("the client speaks HTTP")
 
-// foreignEvery is the interval, in us, in which the server logs one attempt at most: a page can
-// make thousands.
+// foreignEvery is the interval, in us, in which the server logs at most one attempt: a page can make
+// thousands.
 const foreignEvery = 60e6
 
 // isHTTPRequestLine reports whether the first request of a connection, which is an
@@ -28,8 +28,8 @@ func isHTTPRequestLine(args [][]byte) bool {
 	return len(args) == 3 && len(args[2]) > 5 && command.EqualFold(args[2][:5], "HTTP/")
 }
 
-// isHTTPWord reports whether the name of an unknown command is one of the words at the start of the
-// lines of HTTP requests. Redis wants white space after "Host:", HTTP does not.
+// isHTTPWord reports whether the name of an unknown command is one of the words at the start of the lines of
+// HTTP requests. Redis requires white space after "Host:", HTTP does not.
 func isHTTPWord(name []byte) bool {
 	return command.EqualFold(name, "POST") || len(name) >= 5 && command.EqualFold(name[:5], "Host:")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// Gates are states of the server in which it refuses commands. Dispatch reads one word, and checks
-// further only if a gate is closed.
+// Gates are states of the server in which it refuses commands. Dispatch reads one word, and checks further
+// only if a gate is closed.
 
 // gate is a bit that stands for a reason to refuse commands.
 type gate uint32
@@ -49,8 +49,8 @@ func (g *gates) set(which gate, closed bool) {
 	}
 }
 
-// refuseWrites closes the gate for files that cannot be written; why is the error that clients get.
-// "" opens the gate.
+// refuseWrites closes the gate for files that cannot be written; why is the error that clients get. An empty
+// why opens the gate.
 func (g *gates) refuseWrites(why command.ReplyError) {
 	if why != "" {
 		g.disk.Store(&why)
@@ -87,10 +87,9 @@ func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 	return nil
 }
 
-// effectiveFlags returns the flags that gates, pauses and memory limits check.
-// They are Spec.FlagsOf, with two exceptions: EXEC has those of what it runs, and a
-// script or function that declares its flags has those. It costs O(1) for EXEC, and
-// for EVAL one read of the script's first line.
+// effectiveFlags returns the flags that gates, pauses and memory limits check. They are Spec.FlagsOf, with
+// two exceptions: EXEC has the flags of the commands that it runs, and a script or function that declares
+// flags has those. It costs O(1) for EXEC, and for EVAL one read of the script's first line.
 func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
 	case spec.Has(command.Scripts):
@@ -104,9 +103,8 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 	return spec.FlagsOf(args)
 }
 
-// declared returns the flags that a script or function declares. ok is false if it declares none,
-// as EVAL does without a shebang line. ok is also false if there is no such script: its handler
-// then reports the error.
+// declared returns the flags that a script or function declares. ok is false if it declares none, as an EVAL
+// without a shebang line. ok is also false if there is no such script: its handler then reports the error.
 func (s *Service) declared(spec *command.Spec, args [][]byte) (f script.Flags, ok bool) {
 	switch spec.Name {
 	case "eval", "eval_ro":
@@ -123,8 +121,8 @@ func (s *Service) declared(spec *command.Spec, args [][]byte) (f script.Flags, o
 	return f, ok
 }
 
-// scriptFlagsOf returns the flags of a command that runs a script which declares f. A script that
-// does not declare no-writes counts as a script that writes, whatever it does.
+// scriptFlagsOf returns the flags of a command that runs a script which declares f. A script that does not
+// declare no-writes counts as a writing script.
 func scriptFlagsOf(own command.Flags, f script.Flags) command.Flags {
 	own &^= command.Write | command.MayReplicate | command.DenyOOM | command.Stale
 	if f&script.NoWrites == 0 {
@@ -139,8 +137,8 @@ func scriptFlagsOf(own command.Flags, f script.Flags) command.Flags {
 	return own
 }
 
-// writing returns the error of the closed gates for a command that writes, or nil. PING gets the
-// error of the disk as well, because monitoring programs use PING.
+// writing returns the error of the closed gates for a command that writes, or nil. PING gets the error of the
+// disk too, because monitoring programs use PING.
 func (g *gates) writing(closed gate, writes, ping bool) error {
 	switch {
 	case closed&gateDisk != 0 && (writes || ping && closed&gateReadOnly == 0):

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The first words of what a script gets, as redis-server 7.0.15 answers it. "ok" is
-// any reply that is not an error.
+// The first words of a script's reply from redis-server 7.0.15. "ok" is any reply that is not an error.
 const (
 	okay     = "ok"
 	noGood   = "NOREPLICAS"
@@ -19,7 +18,7 @@ const (
 	aborted  = "EXECABORT"
 )
 
-// scriptKinds are the ways in which a script can say what it does.
+// scriptKinds are the ways in which a script can declare its behaviour.
 var scriptKinds = [...]string{"EVAL", "EVAL_RO", "#!", "#! no-writes", "#! allow-stale", "#! allow-oom",
 	"#! no-writes,allow-stale", "_RO #!",
 	"_RO #! no-writes"}
@@ -49,9 +48,9 @@ var gatedScripts = []struct {
 	{gateLoading, "none", [...]string{"LOADING", "LOADING", "LOADING", "LOADING", "LOADING", "LOADING", "LOADING", "LOADING", "LOADING"}},
 }
 
-// A script or function that does not declare no-writes is refused before it begins
-// where writes are; one that does not declare allow-stale, and every EVAL without a
-// shebang line, on a replica that must not serve old data.
+// If writes are refused, a script or function that does not declare no-writes is refused before it begins. On
+// a replica that must not serve old data, so is one that does not declare allow-stale, and every EVAL without
+// a shebang line.
 func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 	s := gated(t)
 	x := s.NewSession(nil)
@@ -60,9 +59,9 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 		"get": "return redis.call('get', 'x')", "set": "return redis.call('set', 'x', '1')", "none": "return 7",
 		"echo": "return redis.call('echo', 'hi')",
 	}
-	s.gates.refuseWrites("MISCONF the disk is full") // what it says
+	s.gates.refuseWrites("MISCONF the disk is full") // the text of the error
 	s.gates.refuseWrites("")
-	// requests are the ways of a kind: as a script, by its digest, as a function.
+	// requests returns the forms of a kind: as a script, by its digest, as a function.
 	requests := func(kind, body string) (all [][]string) {
 		_, flags, declares := strings.Cut(kind, "#!")
 		ro := ""
@@ -99,7 +98,7 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 				if want := c.want[i]; want == okay && got.Err() != nil || want != okay && !strings.HasPrefix(got.Str, want) {
 					t.Errorf("gates %b: %s of %q (%s): got %v, want %s", c.gates, words[0], c.body, kind, got, want)
 				}
-				// What MULTI queues before the gate closes is refused by EXEC as a whole.
+				// EXEC refuses as a whole a transaction that was queued before the gate closed.
 				want := c.want[i]
 				if want != readOnly && want != noGood && want != misconf || kind == "EVAL" {
 					continue

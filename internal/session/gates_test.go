@@ -26,8 +26,8 @@ func words(line string) (args [][]byte) {
 	return args
 }
 
-// A command may wait for its shards while the server becomes a replica, which holds
-// them: what it wrote then would be in no stream, and its OK a lie.
+// A command may wait for its shards while the server becomes a replica, which holds them: its write would be
+// in no stream, and its OK a lie.
 func TestTheRoleIsLookedAtAgainBehindTheLocks(t *testing.T) {
 	for _, c := range []struct{ request, want string }{
 		{"SET k v", "-READONLY"}, {"GET k", "$-1"}, {"BLPOP k 0", "-READONLY"}, {"EVAL return(redis.call('incr','k')) 0", "-READONLY"},
@@ -42,7 +42,7 @@ func TestTheRoleIsLookedAtAgainBehindTheLocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.gates.set(gateReadOnly, true) // and only now it gets its shards
+		s.gates.set(gateReadOnly, true) // the command gets its shards only now
 		x.execute(spec, args)
 		if got := string(x.out.Buf); !strings.Contains(got, c.want[1:]) {
 			t.Errorf("%s: %q", c.request, got)
@@ -81,7 +81,8 @@ func TestExecIsRefusedForWhatItRuns(t *testing.T) {
 	}
 }
 
-// A client that is told nothing would ask again at once, and it would keep a connection to a master that is one no longer.
+// A client without an error would ask again at once, and stay connected to a server that is no longer the
+// master.
 func TestAnElectionThatCannotHappenIsAnError(t *testing.T) {
 	s := gated(t)
 	x, other := s.NewSession(nil), s.NewSession(nil)

@@ -19,9 +19,10 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// The model: a master, and a member that has what the master has sent it. Clients send commands; the member gets more of the stream,
-// and acknowledges, whenever the seed says so. Then the master is gone and the member goes on. Its data, and all replies, have to be
-// explained by one order of the commands; of those without a reply it is not known whether they took place.
+// The model: a master, and a member that has received part of the master's stream. Clients send commands; the
+// member receives more of the stream, and acknowledges it, at the instants that the seed determines. Then the
+// master fails and the member takes over. One order of the commands must explain its data and all replies;
+// commands without a reply may or may not have taken place.
 
 const (
 	groupRounds  = 60
@@ -51,7 +52,7 @@ type groupWorld struct {
 	rng     *rand.Rand
 	clock   int64
 	member  *oplog.Reader
-	has     []byte // the stream that the member has
+	has     []byte // the part of the stream that the member has
 	peers   [groupClients]*services.Peer
 	pending [groupClients]*porcupine.Operation // the operation that waits for its reply
 	history []porcupine.Operation
@@ -72,14 +73,14 @@ func newGroupWorld(t *testing.T, rng *rand.Rand) *groupWorld {
 
 func (w *groupWorld) tick() int64 { w.clock++; return w.clock }
 
-// step lets one thing happen.
+// step lets one event happen.
 func (w *groupWorld) step() {
 	switch w.rng.IntN(5) {
 	case 0: // the member gets what there is
 		for b := w.member.Next(); b != nil; b = w.member.Next() {
 			w.has = append(w.has, b...)
 		}
-	case 1: // it acknowledges what it has, or what it had some time ago
+	case 1: // it acknowledges its current position, or an earlier one
 		to := w.member.Offset()
 		if from := w.g.log.Committed(); to > from {
 			w.g.commit(from + 1 + w.rng.Int64N(to-from))
@@ -94,7 +95,7 @@ func (w *groupWorld) step() {
 	}
 }
 
-// send has a client send an atom.
+// send sends an atom as a client.
 func (w *groupWorld) send(i int) {
 	a := history.Atom{history.RandomCommand(w.rng)}
 	if w.rng.IntN(3) == 0 {
@@ -125,7 +126,7 @@ func (w *groupWorld) resume(i int) {
 	}
 }
 
-// took notes the reply of a client's operation, if there is one.
+// took records the reply to a client's operation, if there is one.
 func (w *groupWorld) took(i int, out string) {
 	op := w.pending[i]
 	if out == "" || out == services.Unsynced || op == nil {
@@ -150,7 +151,7 @@ func (w *groupWorld) took(i int, out string) {
 	w.history, w.pending[i] = append(w.history, *op), nil
 }
 
-// promote replaces the master by the member, and reads all that it has.
+// promote replaces the master with the member, and reads all its data.
 func (w *groupWorld) promote() {
 	w.g.depose()
 	for i := range w.peers {
@@ -173,7 +174,7 @@ func (w *groupWorld) promote() {
 	}
 }
 
-// effectsOf cuts a stream into effects.
+// effectsOf parses a stream into effects.
 func effectsOf(t *testing.T, stream []byte) (all []engine.Effect) {
 	t.Helper()
 	var p wire.Parser
@@ -205,7 +206,7 @@ func effectsOf(t *testing.T, stream []byte) (all []engine.Effect) {
 
 // runGroup runs a history and checks it.
 func runGroup(t *testing.T, rng *rand.Rand, plant func(*grouped)) (result porcupine.CheckResult) {
-	t.Run("history", func(t *testing.T) { // a test of its own, so that its services are closed after it
+	t.Run("history", func(t *testing.T) { // a test of its own, so that its services are closed afterwards
 		w := newGroupWorld(t, rng)
 		plant(w.g)
 		for range groupSteps {
@@ -238,7 +239,7 @@ func TestNoReplyOfAGroupIsLostByAPromotion(t *testing.T) {
 	}
 }
 
-// The model itself is tested: it has to find a reply that leaves too early.
+// A test of the model: it must find a reply that leaves too early.
 func TestTheModelFindsAReplyThatLeavesEarly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range groupRounds {

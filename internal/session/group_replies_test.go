@@ -21,7 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// grouped is the master of a group whose other members are the test.
+// grouped is the master of a group; the test plays its other members.
 type grouped struct {
 	*session.Service
 	log   *oplog.Log
@@ -41,7 +41,8 @@ func joined(t *testing.T, options ...string) *grouped {
 	return g
 }
 
-// joinedOnLoop is joined with a network loop, whose clients' commands go into the background where a shard is held.
+// joinedOnLoop does the work of joined with a network loop; a client's command runs in the background if a
+// shard is held.
 func joinedOnLoop(t *testing.T) *grouped {
 	t.Helper()
 	cfg, err := config.Load(nil, nil)
@@ -67,10 +68,10 @@ func (g *grouped) dial(t *testing.T) *services.Peer {
 	return services.Dial(t, g.Service, "tcp", "127.0.0.1:1")
 }
 
-// commit has the members acknowledge the stream up to an offset.
+// commit acknowledges the stream up to an offset, for all members.
 func (g *grouped) commit(offset int64) { g.log.SetCommitted(g.log.Holds().Term(), offset) }
 
-// depose has another member become the master, as the director of a group does.
+// depose makes another member the master, as the director of a group does.
 func (g *grouped) depose() {
 	tx := g.DB.BeginAll(0)
 	defer tx.Commit()
@@ -136,7 +137,7 @@ func TestAReadOfAGroupWaitsForTheLease(t *testing.T) {
 	p.Held(t, nil)
 	q.Held(t, services.Request("SET", "k", "v"))
 	g.commit(g.log.End())
-	q.Gets(t, "+OK\r\n") // a write needs none
+	q.Gets(t, "+OK\r\n") // a write needs no lease
 	g.unled.Store(false)
 	g.log.Alarm()
 	p.Gets(t, "$-1\r\n")
@@ -163,7 +164,7 @@ func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
 	g.pass(time.Second)
 	answers("$-1\r\n", "GET", "short")
 	answers("+OK\r\n", "CLIENT", "PAUSE", "100", "WRITE")
-	answers("+OK\r\n", "CLIENT", "UNPAUSE") // without the group, the engine goes on here
+	answers("+OK\r\n", "CLIENT", "UNPAUSE") // without the group, the engine does not stand still here
 	g.pass(time.Millisecond)
 	if got := g.log.End(); got != end {
 		t.Fatalf("the stream has grown by %d bytes that the members lack", got-end)
@@ -197,7 +198,7 @@ func TestInfoHasTheWaitsForTheGroup(t *testing.T) {
 	g.pass(3 * time.Millisecond)
 	g.commit(g.log.End())
 	p.Gets(t, "+OK\r\n")
-	p.Send("GET", "k") // waits for nothing
+	p.Send("GET", "k") // it waits for nothing
 	const want = "group_waits:1\r\ngroup_wait_mean_us:3000\r\ngroup_wait_histogram_us:<=4096=1\r\n"
 	if out := p.Send("INFO", "replication"); !strings.Contains(out, want) {
 		t.Errorf("INFO has no %q: %s", want, out)
@@ -207,7 +208,8 @@ func TestInfoHasTheWaitsForTheGroup(t *testing.T) {
 	}
 }
 
-// A network loop locks all shards for INFO and CONFIG. Their replies wait for no member all the same, and hide no write before them.
+// A network loop locks all shards for INFO and CONFIG. Their replies still wait for no member, and hide no
+// earlier write.
 func TestAnOperatorGetsAnswersWithoutTheGroup(t *testing.T) {
 	g := joinedOnLoop(t)
 	p := g.onLoop(t)
@@ -246,7 +248,7 @@ func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	old := g.log.Holds().Term()
 	g.depose()
 	g.log.SetCommitted(old, g.log.End()) // too late
-	g.commit(g.log.End())                // of the next term, in which the offset may be that of something else
+	g.commit(g.log.End())                // the next term, in which the offset may stand for other data
 	writer.Loses(t)
 	reader.Loses(t)
 	popper.Loses(t)
@@ -260,8 +262,8 @@ func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	}
 }
 
-// What another transaction has done for a client, or the background for a client whose shard was held, ended in the term before: the
-// session looks at it when the server is a replica already.
+// The work of another transaction for a client, or of the background for a client whose shard was held, ended
+// in the previous term: the session continues only when the server is already a replica.
 func TestWhatEndedInATermThatIsOverIsNotToldAfterIt(t *testing.T) {
 	g := joinedOnLoop(t)
 	popper, writer := g.dial(t), g.onLoop(t)
@@ -331,7 +333,7 @@ func TestACommandThatRanInTwoTermsTellsOfNothing(t *testing.T) {
 	}
 }
 
-// A message waits in its session until the session has its turn, and a term may end meanwhile.
+// A message waits in its session until the session runs, and a term may end meanwhile.
 func TestAMessageBelongsToTheTermInWhichItCame(t *testing.T) {
 	g := joined(t)
 	writer, listener := g.dial(t), g.dial(t)
@@ -403,7 +405,7 @@ func TestMessagesOfAGroupWaitForWhatTheyTellOf(t *testing.T) {
 	}
 }
 
-// Each of these tells of a write that another client, or the clock, has made.
+// Each of these reveals a write of another client, or of the clock.
 func TestWhatTellsOfAWriteWaits(t *testing.T) {
 	for _, x := range []struct{ name, before, write, want string }{
 		{"a keyspace event", "SUBSCRIBE __keyspace@0__:k\r\n", "SET k w\r\n", "set"},
@@ -461,7 +463,7 @@ func TestAnEventThatIsDeliveredBetweenTwoRepliesWaitsToo(t *testing.T) {
 	}
 }
 
-// What a connection asks for, or is told, while a reply of it is held comes after that reply.
+// While a reply of a connection is held, later replies and messages come after it.
 func TestRepliesKeepTheirOrderWhileOneIsHeld(t *testing.T) {
 	g := joined(t)
 	p, speaker := g.dial(t), g.dial(t)
@@ -472,7 +474,7 @@ func TestRepliesKeepTheirOrderWhileOneIsHeld(t *testing.T) {
 		t.Fatalf("PUBLISH: %q", out)
 	}
 	p.Wait()
-	p.Held(t, services.Request("PING")) // neither the message nor the PING, which wait for nothing, overtake the SET
+	p.Held(t, services.Request("PING")) // the message and the PING wait for nothing, but must not overtake the SET
 	g.commit(g.log.End())
 	var all string
 	for in := services.Request("PING"); !strings.Contains(all, "PONG"); in = nil {
@@ -509,7 +511,8 @@ func TestTheMessagesBehindAHeldReplyFollow(t *testing.T) {
 	}
 }
 
-// A command with many keys runs in the background. Its long reply is a batch of its own, before the next request.
+// A command with many keys runs in the background. Its long reply is a batch of its own, before the next
+// request.
 func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
 	g := joinedOnLoop(t)
 	g.dial(t).Held(t, services.Request("SET", "k", strings.Repeat("v", 128)))
@@ -535,7 +538,7 @@ func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
 	}
 }
 
-// Reads go on while the files fail, but only with what the members have.
+// Reads continue while the files fail, but only with data that the members have.
 func TestAReadWaitsForTheMembersWhileTheFilesFail(t *testing.T) {
 	g := joined(t)
 	g.log.SetAlways(true)
@@ -555,8 +558,8 @@ func TestAReadWaitsForTheMembersWhileTheFilesFail(t *testing.T) {
 	later.Gets(t, "$1\r\nv\r\n")
 }
 
-// A server takes a lock back that it gave to a client which left before its reply. If its group has replaced it, the next master has
-// the lock, and does so when the lease ends.
+// A server takes back a lock whose client left before the reply. If its group has replaced the server, the
+// next master has the lock, and the lock ends with the lease.
 func TestADeposedMasterTakesBackNoGrant(t *testing.T) {
 	for _, deposed := range []bool{false, true} {
 		g := joined(t)

@@ -9,20 +9,22 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// heldBytes bounds the replies of all connections that wait for the group. While they have sync-held-max bytes or more, connections that
-// hold nothing read no further request of data: each holds one batch, so a group that does not answer would otherwise cost memory for each
-// client. A connection that holds a batch reads none anyway, and gets its reply, or UNSYNCED after sync-timeout, so that the bytes sink.
+// heldBytes bounds the replies of all connections that wait for the group. While they have sync-held-max
+// bytes or more, connections that hold nothing read no further request for data: each connection holds one
+// batch, so a group that does not answer would otherwise cost memory for each client. A connection that holds
+// a batch reads no request anyway, and gets its reply, or UNSYNCED after sync-timeout, so the bytes decrease.
 type heldBytes struct {
 	bytes atomic.Int64
 	max   atomic.Int64 // sync-held-max; 0: no bound
-	parks atomic.Int64 // how many have been added to waiting, or are about to be
+	parks atomic.Int64 // the number of sessions that have been added to waiting, or are about to be
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards waiting
 	waiting map[oplog.Waker]struct{}
 }
 
-// heldless returns the length of the request at the start of in if it is served whatever waits: the handshake of the member that the group
-// waits for, and what an operator and a health check send. It returns 0 for every other request.
+// heldless returns the length of the request at the start of in if it is always served: the handshake of the
+// member that the group waits for, and the requests of operators and health checks. It returns 0 for every
+// other request.
 func (c *Session) heldless(in []byte) int {
 	name, sub, n := wire.Peek(in)
 	if n == 0 {
@@ -35,7 +37,8 @@ func (c *Session) heldless(in []byte) int {
 	return 0
 }
 
-// add counts n bytes more, or fewer, and wakes those that wait if there is room. It costs an atomic operation, and another one.
+// add adds n bytes, which may be negative, and wakes the waiting sessions if there is room. It costs two
+// atomic operations.
 func (h *heldBytes) add(n int) {
 	now := h.bytes.Add(int64(n))
 	if n < 0 && h.parks.Load() > 0 && !h.over(now) {
@@ -54,7 +57,7 @@ func (h *heldBytes) over(bytes int64) bool {
 	return most > 0 && bytes >= most
 }
 
-// full reports whether the bound is reached. If so, w is woken once when it is not any longer.
+// full reports whether the bound is reached. If so, w is woken once when it no longer is.
 func (h *heldBytes) full(w oplog.Waker) bool {
 	if !h.over(h.bytes.Load()) {
 		return false
@@ -73,19 +76,19 @@ func (h *heldBytes) full(w oplog.Waker) bool {
 	return true
 }
 
-// wake wakes all that wait. Those for which there is still no room wait again.
+// wake wakes all waiting sessions. Those without room wait again.
 func (h *heldBytes) wake() {
 	h.mu.Lock()
 	all := h.waiting
 	h.waiting = nil
-	h.parks.Store(0) // full changes it with mu held
+	h.parks.Store(0) // full changes it only with mu held
 	h.mu.Unlock()
 	for w := range all {
 		w.Wake()
 	}
 }
 
-// countHeld says how many bytes the connection holds for the group.
+// countHeld records the number of bytes that the connection holds for the group.
 func (c *connection) countHeld(n int) {
 	if n != c.held.counted {
 		c.host.holding().add(n - c.held.counted)

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// Above sync-held-max bytes of replies that wait for the group, requests stay unread, until fewer wait.
+// Above sync-held-max bytes of replies that wait for the group, requests stay unread, until fewer bytes wait.
 func TestRepliesThatWaitForAGroupAreBounded(t *testing.T) {
 	value := strings.Repeat("v", 600)
 	reply := "$600\r\n" + value + "\r\n"

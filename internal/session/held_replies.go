@@ -12,38 +12,38 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// No reply leaves before the writes that it depends on are safe: with appendfsync always they are synced, and in a group each member
-// in sync holds them (oplog.Log.Settled).
+// No reply is sent before the writes that it depends on are safe: with appendfsync always they are synced,
+// and in a group each member of the in-sync set holds them (oplog.Log.Settled).
 //
-//	Serve ── replies of a batch ──▶ may they leave? ── yes ──▶ they leave
+//	Serve ── replies of a batch ──▶ may they be sent? ─ yes ──▶ they are sent
 //	                                      │ no
 //	                                      ▼
 //	                 held; the session parks; Log wakes it when they may, all
 //	                 sessions by one sync, or by one acknowledgement
 //
-// Where syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and
-// its sessions continue before the loop looks for more requests. This wakes no goroutine, and all
-// sessions that had a request in the batch share one sync.
+// If syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and its sessions
+// continue before the loop reads more requests. This wakes no goroutine, and all sessions that had a request
+// in the batch share one sync.
 //
-// All that a command has read or written lies before the mark of its transaction in the stream. If
-// the transaction of another session made the output (a command that was served, a message), that
-// transaction may not have settled yet. A barrier then waits for all transactions that are under
-// way, and after that the end of the stream is the mark.
+// Everything that a command has read or written is before the mark of its transaction in the stream. If the
+// transaction of another session made the output (a served command, a message), that transaction may not have
+// settled yet. A barrier then waits for all current transactions, and the end of the stream after that is the
+// mark.
 //
-// While the server cannot write the files, it refuses writes, and a client that has already written
-// gets the error that the outcome of its write is not certain. Reads continue: they return the data
-// in memory. The newest of these writes were not acknowledged to any client and may be lost in a
-// crash.
+// While the server cannot write the files, it refuses writes. A client that has already written gets an error
+// that says that the outcome of its write is not certain. Reads continue: they return the data in memory. The
+// newest of these writes were not acknowledged to any client and may be lost in a crash.
 //
-// In a group a reply also waits for the lease if one of its transactions added nothing to the stream: another node could be the master
-// and have newer data. (One that wrote needs none: the members that acknowledged the write have no other master.) If the server is no
-// longer the master of the term in which the first command of the batch began, or after sync-timeout, the outcome is not certain: the
-// client gets an error, and the connection closes.
+// In a group a reply also waits for the lease if one of its transactions added nothing to the stream: another
+// node could be the master and have newer data. (A transaction that wrote needs no lease: the members that
+// acknowledged the write have no other master.) If the server is no longer the master of the term in which
+// the first command of the batch began, or after sync-timeout, the outcome is not certain: the client gets an
+// error, and the connection closes.
 
 // steady returns the time of the clock for intervals (engine.DB.Steady), in us.
 func (s *Service) steady() int64 { return s.DB.Steady().Micros() }
 
-// engineTime returns the engine's time of an instant of that clock.
+// engineTime returns the engine's time at an instant of that clock.
 func (s *Service) engineTime(steady int64) int64 { return s.DB.Clock().Micros() - s.steady() + steady }
 
 // now implements connectionHost.
@@ -60,25 +60,25 @@ const (
 	uncertain    = "; what came of the last commands is not certain"
 )
 
-// heldReplies is output that waits until it may leave.
+// heldReplies is output that waits until it may be sent.
 type heldReplies struct {
 	on      bool
-	closing bool       // the connection ends after it
-	lost    bool       // an error has taken its place
-	did     engine.Did // what the transactions did that it replies to
+	closing bool       // the connection closes after it
+	lost    bool       // an error has replaced it
+	did     engine.Did // the work of the transactions that it replies to
 	out     []byte
-	holds   oplog.Holds // before the first of them began
-	since   int64       // us: when it was held
-	mark    int64       // it depends on the stream up to here
-	barrier *barrier    // or up to the mark of this; nil: mark counts
+	holds   oplog.Holds // the state of the log before the first of them began
+	since   int64       // us: the instant at which it was held
+	mark    int64       // it depends on the stream up to this position
+	barrier *barrier    // or up to the mark of this barrier; nil: mark counts
 	alarms  int64       // Log.Alarms when the session began to wait for the mark: each alarm wakes it
 	leases  int64       // Log.Alarms when it began to wait for the lease; -1: it does not
-	counted int         // its bytes in heldBytes
+	counted int         // the number of its bytes in heldBytes
 }
 
-// Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds,
-// Settle syncs what the batch wrote and wakes the sessions that waited for it. Else the sync runs
-// in the background. Settle reports whether there was anything to sync.
+// Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds, Settle syncs
+// the writes of the batch and wakes the sessions that waited for the sync. Otherwise the sync runs in the
+// background. Settle reports whether there was anything to sync.
 func (s *Service) Settle(loop int) (did bool) {
 	l := s.stats[loop]
 	if l.settles = true; !l.batch {
@@ -89,9 +89,9 @@ func (s *Service) Settle(loop int) (did bool) {
 	return true
 }
 
-// holdReplies holds output that the server may not send yet, and reports whether it does so.
-// foreign means that transactions of other sessions have made a part of the output, served that
-// another transaction has served the command.
+// holdReplies holds output that the server may not send yet, and reports whether it does so. foreign means
+// that transactions of other sessions made a part of the output; served means that another transaction served
+// the command.
 func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.log
 	h.mark, h.barrier, h.did, h.alarms, h.leases = c.mark, nil, c.did, log.Alarms(), -1
@@ -105,12 +105,12 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	c.mark, c.did = 0, 0
 	switch {
 	case h.mark == 0 && h.did == 0 && !foreign:
-		return false // it tells of no data
+		return false // it reveals no data
 	case !h.holds.Group() && h.did&engine.Wrote == 0 && log.Failure() != nil:
 		return false
 	case foreign:
 		h.barrier = c.host.beginBarrier(c.conn)
-		h.alarms = -1 // ready waits for the mark itself: the barrier waits for files that fail
+		h.alarms = -1 // ready waits for the mark itself: the barrier would wait for files that fail
 	case c.awaitMark(h.mark) && c.hasLease() && !h.over(log):
 		return false
 	}
@@ -124,17 +124,19 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	return true
 }
 
-// beginUnheld begins a command whose reply waits for no sync and no member of a group (command.OfServer): an operator needs it most when
-// these do not answer. It reports whether endUnheld ends the command; inside a transaction the reply waits with the others.
+// beginUnheld begins a command whose reply waits for no sync and no member of a group (command.OfServer),
+// because an operator needs it most when these do not answer. It reports whether endUnheld must end the
+// command; inside a transaction the reply waits with the others.
 func (c *Session) beginUnheld() bool {
 	if c.parked != nil || c.tx.Begun() {
 		return false
 	}
-	c.noteTransactions() // of the commands before
+	c.noteTransactions() // of the earlier commands
 	return true
 }
 
-// endUnheld forgets what the command did. One that runs in the background locks by itself, and has nothing to forget.
+// endUnheld discards the record of the command's work. A command in the background locks by itself, and has
+// no such record.
 func (c *Session) endUnheld() {
 	if c.parked == nil {
 		c.tx.TakeMark()
@@ -147,8 +149,8 @@ func (h *heldReplies) over(log *oplog.Log) bool {
 	return h.holds.Group() && log.Holds().Term() != h.holds.Term()
 }
 
-// awaitMark reports whether the stream is safe up to a mark. If it is not, the log wakes the session. Within a batch the loop syncs,
-// and no other goroutine has to begin a sync.
+// awaitMark reports whether the stream is safe up to a mark. If it is not, the log wakes the session later.
+// Within a batch the loop syncs, so no other goroutine needs to begin a sync.
 func (c *connection) awaitMark(mark int64) bool {
 	if c.stats.batch && c.log.Failure() == nil {
 		return c.log.OnBatchSettled(mark, c.conn)
@@ -156,7 +158,8 @@ func (c *connection) awaitMark(mark int64) bool {
 	return onSettled(c.log, mark, c.held.did, c.conn)
 }
 
-// onSettled is Log.OnSettled for what transactions did: reads do not wait for files that fail.
+// onSettled calls Log.OnSettled according to the work of the transactions: reads do not wait for files that
+// fail.
 func onSettled(log *oplog.Log, mark int64, did engine.Did, w oplog.Waker) bool {
 	if did&engine.Wrote != 0 || log.Failure() == nil {
 		return log.OnSettled(mark, w)
@@ -164,7 +167,8 @@ func onSettled(log *oplog.Log, mark int64, did engine.Did, w oplog.Waker) bool {
 	return log.OnPromised(mark, w)
 }
 
-// hasLease reports whether the output needs no lease, or the server has it. If not, an alarm wakes the session.
+// hasLease reports whether the output needs no lease, or the server has the lease. If not, an alarm wakes the
+// session.
 func (c *connection) hasLease() bool {
 	h := &c.held
 	if h.did&engine.Looked == 0 || !h.holds.Leads() || c.host.leased() {
@@ -174,11 +178,11 @@ func (c *connection) hasLease() bool {
 		h.leases = n
 		c.log.OnAlarm(c.conn)
 	}
-	return c.host.leased() // it may have come back before OnAlarm
+	return c.host.leased() // the lease may have come back before OnAlarm
 }
 
-// upTo returns up to which mark the stream has to be safe before the held output may be sent; -1
-// if it is not known yet.
+// upTo returns the mark up to which the stream has to be safe before the held output may be sent; -1 if it is
+// not known yet.
 func (h *heldReplies) upTo() int64 {
 	if h.barrier != nil {
 		return h.barrier.mark.Load()
@@ -186,7 +190,7 @@ func (h *heldReplies) upTo() int64 {
 	return h.mark
 }
 
-// ready reports whether the held output may be sent. If not, something wakes the session.
+// ready reports whether the held output may be sent. If not, an event wakes the session later.
 func (c *connection) ready() bool {
 	h, log := &c.held, c.log
 	mark := h.upTo()
@@ -203,14 +207,14 @@ func (c *connection) ready() bool {
 	return false
 }
 
-// release appends the held output, if the server may send it. If the files fail, the server never
-// sends replies to writes, nor those of a term of its group that is over: the client gets an error, and the server closes the
-// connection.
+// release appends the held output, if the server may send it. If the files fail, the server never sends
+// replies to writes, and it never sends replies of a term that is over: the client gets an error, and the
+// server closes the connection.
 func (c *connection) release(out []byte) []byte {
 	h, log := &c.held, c.log
 	ready := c.ready()
 	switch failure := log.Failure(); {
-	case h.over(log): // after ready, which may have seen what a later term has committed
+	case h.over(log): // after ready, which may have seen a position that a later term has committed
 		out = c.lose(out, unsyncedText)
 	case ready:
 		out = append(out, h.out...)
@@ -232,7 +236,7 @@ func (c *connection) release(out []byte) []byte {
 	return out
 }
 
-// lose appends an error in the place of the held output, after which the connection closes.
+// lose replaces the held output with an error, after which the connection closes.
 func (c *connection) lose(out []byte, text string) []byte {
 	c.held.closing, c.held.lost = true, true
 	return append(append(append(out, '-'), text...), "\r\n"...)
@@ -250,7 +254,7 @@ func (c *Session) TakePushes(out []byte) []byte {
 		}
 	}
 	if c.held.lost {
-		c.conn.Kill(nil) // nothing else closes a connection that only gets messages
+		c.conn.Kill(nil) // no other code closes a connection that only gets messages
 		return out
 	}
 	before, waits := len(out), c.parked != nil
@@ -269,7 +273,7 @@ func (c *Session) TakePushes(out []byte) []byte {
 	return out
 }
 
-// barrier is passed when the transactions that were under way at its start may be told of.
+// barrier is passed when the output of the transactions that were running at its start may be sent.
 type barrier struct {
 	db   *engine.DB
 	conn reactor.Conn
@@ -294,17 +298,17 @@ func (b *barrier) pass() {
 	}
 }
 
-// These are the errors of embedded sessions whose command ran, while its outcome is not certain.
+// The errors of embedded sessions whose command has run, but whose outcome is not certain.
 var (
 	// ErrNotDurable: the server could not write the files for a change that is in memory. It may be lost until the server can
 	// write them again.
 	ErrNotDurable = errors.New("the append-only files cannot be written")
-	// ErrUnsynced: the members of the server's group have not acknowledged what the command depends on.
+	// ErrUnsynced: the members of the server's group have not acknowledged the data that the command depends on.
 	ErrUnsynced = errors.New(unsyncedText)
 )
 
-// settled waits, in an embedded session, until all that a command has written or read is safe.
-// foreign means that the transaction of another session has served it.
+// settled waits, in an embedded session, until everything that a command has written or read is safe. foreign
+// means that the transaction of another session has served it.
 func (c *Session) settled(ctx context.Context, foreign bool) error {
 	log, since := c.log, c.svc.now()
 	mark, did := c.tx.TakeMark(), c.tx.TakeDid()

@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// always is a service whose files sync when the test says so.
+// always is a service whose files sync when the test requests it.
 func always(t *testing.T) *session.Service {
 	s := services.Start(t)
 	s.DB.NeedLog(1)
@@ -103,7 +103,7 @@ func TestServedCommandsAndMessagesWaitForTheSync(t *testing.T) {
 	}
 }
 
-// A message that follows a write of its batch tells of it; another one waits for nothing.
+// A message that follows a write of its batch may reveal the write; any other message waits for nothing.
 func TestAMessageBehindAWriteOfItsBatchWaitsForTheSync(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
@@ -149,7 +149,7 @@ func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 		v != reactor.Close {
 		t.Fatalf("%q, %v", out, v)
 	}
-	// Reads go on, and so does what has nothing to do with data.
+	// Reads continue, and so do commands that do not concern data.
 	q := services.Dial(t, s, "tcp", "127.0.0.1:2")
 	if out, _ := q.Step(services.Request("GET", "k")); out != "$1\r\nv\r\n" {
 		t.Errorf("a read: %q", out)
@@ -182,7 +182,7 @@ func TestAFailureThatIsOverLeavesNoClientWaiting(t *testing.T) {
 	p.Step(services.Request("SET", "k", "v"))
 	log.Fail(errors.New("no space left on device"))
 	log.Fail(nil)
-	p.Wait() // of the failure; when the client looks there is none
+	p.Wait() // for the failure; when the client checks there is none
 	if out, v := p.Step(nil); out != "" || v != reactor.Park {
 		t.Fatalf("%q, %v before the sync", out, v)
 	}
@@ -193,8 +193,8 @@ func TestAFailureThatIsOverLeavesNoClientWaiting(t *testing.T) {
 	}
 }
 
-// looped is a service with one network loop, whose files are on fs, and two
-// connections to it. Syncs have been fast.
+// looped is a service with one network loop, whose files are on fs, and two connections to it. Its syncs have
+// been fast.
 func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *services.Peer) {
 	t.Helper()
 	cfg, err := config.Load(nil, nil)
@@ -218,14 +218,14 @@ func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *s
 		t.Cleanup(func() { p.Session.Closed(nil) })
 		peers[i] = p
 	}
-	for !db.Log().BeginBatch() { // not fast enough yet, or for the machine
+	for !db.Log().BeginBatch() { // syncs are not fast enough yet, or the machine is slow
 		if _, v := peers[0].Step(services.Request("SET", "before", "x")); v == reactor.Park {
 			peers[0].Wait()
 			peers[0].Step(nil)
 		}
 	}
 	db.Log().EndBatch()
-	s.Settle(0) // this loop calls it
+	s.Settle(0) // the loop calls this
 	return s, fs, peers[0], peers[1]
 }
 
@@ -279,8 +279,8 @@ func TestAFailedSyncAtTheEndOfABatchIsRefused(t *testing.T) {
 	}
 }
 
-// A read that finds a dead key removes it, which is in the stream. It is a read all
-// the same, and continues while the files fail.
+// A read that finds a dead key removes it, which adds to the stream. It still counts as a read, and continues
+// while the files fail.
 func TestAReadThatRemovesWhatIsDeadTellsOfNoWrite(t *testing.T) {
 	s := always(t)
 	s.DB.SetActiveExpiry(false)

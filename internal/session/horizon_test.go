@@ -12,15 +12,15 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// The clock of these tests, us, and what max-clock-ahead allows beyond it.
+// The clock of these tests, us, and the limits by max-clock-ahead.
 const (
 	testNow   = 1_700_000_000_000_000
 	testAhead = "1700003600000000"
 	farAhead  = "1700003600000001"
 )
 
-// Instants and tokens of effects that the clock does not allow are refused, and change
-// neither the time of their shard nor the tokens to come.
+// Effects whose instants and tokens are beyond the horizon are refused, and change neither the time of their
+// shard nor later tokens.
 func TestEffectsBeyondTheClockAreRefused(t *testing.T) {
 	for _, line := range []string{
 		"DQ.ADD q * p NOW 9223372036854775807", "DQ.ADD q * p NOW " + farAhead, "DQ.ADD q * p TOKEN 9223372036854775807 NOW 1700000000000000",
@@ -65,7 +65,7 @@ func TestEffectsBeyondTheClockAreRefused(t *testing.T) {
 	}
 }
 
-// max-clock-ahead says how far ahead an effect may be.
+// max-clock-ahead sets how far ahead an effect may be.
 func TestMaxClockAheadIsConfigured(t *testing.T) {
 	s := services.Start(t, "--max-clock-ahead", "10")
 	take := func(us string) error {
@@ -82,9 +82,8 @@ func TestMaxClockAheadIsConfigured(t *testing.T) {
 	}
 }
 
-// A start names the file and the offset of an instant that the clock does not allow.
-// Where the files are legitimately of a later time, which --accept-clock says, their
-// instants count from the files' time.
+// The error of a start names the file and the offset of an instant beyond the horizon. If the files
+// legitimately have a later time, which --accept-clock declares, the horizon counts from the files' time.
 func TestAStartNamesTheOffsetOfAnImpossibleInstant(t *testing.T) {
 	for _, c := range []struct{ written, instant string }{
 		{"2023-11-14", "1700003700000000"}, // an hour and more ahead of the clock
@@ -139,7 +138,7 @@ func (f *fileLife) appendTo(lines string) (n int64) {
 	return n
 }
 
-// setTime has the files be of a day.
+// setTime sets the day of the files.
 func (f *fileLife) setTime(day string) {
 	f.t.Helper()
 	at, err := time.Parse(time.DateOnly, day)

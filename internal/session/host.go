@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// Of returns the session whose command runs. All handlers that need more of it than command.Host get it here.
+// Of returns the session whose command runs, for handlers that need more of it than command.Host.
 func Of(c *command.Ctx) *Session { return c.Host.(*Session) }
 
 // ServiceOf returns the service of the session whose command runs.
@@ -18,7 +18,8 @@ var _ command.Host = (*Session)(nil)
 // OnLoop implements Host.
 func (c *connection) OnLoop() bool { return c.loop }
 
-// OthersRun implements Host: a loop may have to wait long for a shard, because other commands run in the background.
+// OthersRun implements Host: a loop may have to wait long for a shard, because other commands run in the
+// background.
 func (c *Session) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // Replaying implements Host.

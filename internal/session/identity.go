@@ -10,25 +10,25 @@ import (
 // This file gives embedded sessions a user and an origin: a program that serves clients by another
 // protocol, such as the console, logs them in here, and runs the commands of each under its own user.
 
-// Origin says where the commands of an embedded session come from. CLIENT LIST, SLOWLOG, ACL LOG and
-// MONITOR show it as they show a connection. Blanks and control characters in it become '?'.
+// Origin describes the origin of an embedded session's commands. CLIENT LIST, SLOWLOG, ACL LOG and MONITOR
+// show it as they show a connection. Blanks and control characters in it become '?'.
 type Origin struct {
 	Addr string // the peer's address, such as 192.0.2.1:5312; "" is shown as "embedded"
 	Name string // the name of the client, as CLIENT SETNAME gives it; "": none
 	Lib  string // lib-name of CLIENT LIST
 }
 
-// Identity is a user of the server and the reason why the program may act as that user. Any goroutine
-// may use it.
+// Identity is a user of the server, and the way in which the program may act as that user. Any goroutine may
+// use it.
 type Identity struct {
 	svc *Service
 	acc *acl.Account
 	in  letIn
-	// hash is that of the password of Login.
+	// hash is the hash of the password of Login.
 	hash string
 }
 
-// letIn is the way in which an identity logged in.
+// letIn is the way in which an identity was let in.
 type letIn uint8
 
 const (
@@ -37,14 +37,14 @@ const (
 	byProgram               // ActAs
 )
 
-// Login returns the identity of a user that is on and has the password. A failure counts as that of
-// AUTH does, and ACL LOG shows it with the origin; the error is AUTH's WRONGPASS, which does not say
-// whether there is such a user. Login takes the time of one SHA-256 and bounds no attempts: the caller does.
+// Login returns the identity of an enabled user with the given password. A failure counts like that of AUTH,
+// and ACL LOG shows it with the origin; the error is AUTH's WRONGPASS, which does not reveal whether the user
+// exists. Login costs one SHA-256. It does not limit attempts: the caller must.
 func (s *Service) Login(user, password []byte, from Origin) (*Identity, error) {
 	c := s.newSession(nil, &from)
 	defer c.Closed(nil)
 	cmd := []byte("AUTH")
-	c.ctx.Spec = s.table.Lookup(cmd) // nil where rename-command has removed it
+	c.ctx.Spec = s.table.Lookup(cmd) // nil if rename-command has removed it
 	if err := c.Authenticate(cmd, user, password); err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (s *Service) WithoutLogin() (*Identity, error) {
 	return &Identity{svc: s, acc: s.acl.Default(), in: byNoPass}, nil
 }
 
-// ActAs returns the identity of a user for a program that has checked by itself who its client is;
-// nil if there is no such user or it is off.
+// ActAs returns the identity of a user for a program that has authenticated its client itself; nil if the
+// user does not exist or is off.
 func (s *Service) ActAs(user string) *Identity {
 	acc := s.acl.Find(user)
 	if acc == nil || !acc.User().On {
@@ -73,13 +73,13 @@ func (s *Service) ActAs(user string) *Identity {
 // Name returns the user's name.
 func (id *Identity) Name() string { return id.acc.Name }
 
-// Valid reports whether the user still exists and is on, and would still be let in in the same way:
-// by the same password, or without any. It changes in the moment in which ACL SETUSER, ACL DELUSER,
-// ACL LOAD or CONFIG SET requirepass changes the user. The session of an identity goes on after that,
-// as a connection does after its user was turned off; the caller must ask before each request. It
-// costs one atomic load and a comparison.
+// Valid reports whether the user still exists and is on, and would still be let in in the same way: by the
+// same password, or without one. The result changes at the moment at which ACL SETUSER, ACL DELUSER, ACL LOAD
+// or CONFIG SET requirepass changes the user. The session of an identity continues after that, as a
+// connection does after its user was turned off; the caller must call Valid before each request. It costs one
+// atomic load and a comparison.
 func (id *Identity) Valid() bool {
-	u := id.acc.User() // that of a deleted user is off
+	u := id.acc.User() // a deleted user is off
 	switch id.in {
 	case byPassword:
 		return u.Accepts(id.hash)
@@ -89,10 +89,9 @@ func (id *Identity) Valid() bool {
 	return u.On
 }
 
-// May reports whether the user's rules allow a request, by the judgement with which the server admits
-// it. If not, need is the rule that it lacks first: +rl.reset, ~key or &channel. May runs, counts and
-// logs nothing. It allows a request that the server refuses for another reason, such as an unknown
-// command.
+// May reports whether the user's rules allow a request, by the same check with which the server admits it. If
+// not, need is the first rule that the user lacks: +rl.reset, ~key or &channel. May runs, counts and logs
+// nothing. It allows a request that the server refuses for another reason, such as an unknown command.
 func (id *Identity) May(argv [][]byte) (ok bool, need string) {
 	if len(argv) == 0 {
 		return true, ""
@@ -112,9 +111,9 @@ func (id *Identity) May(argv [][]byte) (ok bool, need string) {
 	return false, "+" + spec.Name
 }
 
-// Reads returns a function that reports whether the user may run one of some commands on a key. The key is their only
-// argument. The function uses the rules of this moment. A walk over many keys calls it: where a rule allows all keys, it
-// takes no time.
+// Reads returns a function that reports whether the user may run one of the commands on a key, which is the
+// only argument. The function uses the current rules. It is for a walk over many keys: if a rule allows all
+// keys, it costs almost nothing.
 func (id *Identity) Reads(commands ...string) func(key []byte) bool {
 	u := id.acc.User()
 	type way struct {
@@ -147,9 +146,9 @@ func (id *Identity) Reads(commands ...string) func(key []byte) bool {
 	}
 }
 
-// MayRun reports whether the user's rules allow a command with some keys and channels: with a screen's
-// command, whether the screen is worth showing. argv has the command's name and, if it has them, the
-// name of the subcommand or the first argument. It allows an unknown command, as May does.
+// MayRun reports whether the user's rules allow a command with at least some keys and channels: for a
+// screen's command, whether the screen is worth showing. argv has the command's name and, if any, the name of
+// the subcommand or the first argument. It allows an unknown command, as May does.
 func (id *Identity) MayRun(argv ...[]byte) bool {
 	spec, err := id.svc.table.Find(argv)
 	if err != nil {
@@ -158,9 +157,9 @@ func (id *Identity) MayRun(argv ...[]byte) bool {
 	return id.mayRun(spec, argv)
 }
 
-// Refused returns the error that the server replies to the user's call of a command, whatever its keys, nil if the rules allow it. name
-// is the command's own, whatever rename-command makes of it; a subcommand follows its container's. Other ways to have the same done ask
-// this.
+// Refused returns the error that the server replies to the user's call of a command, whatever its keys, or
+// nil if the rules allow it. name is the command's original name, regardless of rename-command; a subcommand
+// follows its container's name. Code that does the work of a command in another way must call it.
 func (id *Identity) Refused(name string, sub ...string) error {
 	argv := [][]byte{[]byte(name)}
 	for _, word := range sub {
@@ -183,7 +182,7 @@ func (id *Identity) Refused(name string, sub ...string) error {
 	return nil
 }
 
-// mayRun reports whether the user's rules allow a command with some keys and channels.
+// mayRun reports whether the user's rules allow a command with at least some keys and channels.
 func (id *Identity) mayRun(spec *command.Spec, argv [][]byte) bool {
 	u := id.acc.User()
 	if u.Unlimited || spec.Has(command.NoAuth) {
@@ -197,14 +196,14 @@ func (id *Identity) mayRun(spec *command.Spec, argv [][]byte) bool {
 	return false
 }
 
-// GuestOptions say how NewSessionFor sets up a session. The zero value is that of a client like any other.
+// GuestOptions configure NewSessionFor. The zero value gives a session like any other client's.
 type GuestOptions struct {
 	From Origin
 	// Unnoticed makes the reads of the session not count as accesses, as CLIENT NO-TOUCH ON does, and exempts it from
 	// maxmemory-clients. It needs no permission of the user.
 	Unnoticed bool
-	// Restrict makes the calls of scripts and functions fail with the error that it returns for them; nil: it allows all.
-	// The program itself checks the commands that it sends.
+	// Restrict makes a call in a script or function fail with the error that it returns for the call; nil: it
+	// allows all. The program itself must check the commands that it sends.
 	Restrict func(spec *command.Spec, args [][]byte) error
 	// Quit ends the session's waits with engine.ErrClosed when it is closed; nil: never.
 	Quit <-chan struct{}
@@ -224,7 +223,7 @@ func (s *Service) NewSessionFor(id *Identity, o GuestOptions) *Session {
 	return c
 }
 
-// shown returns an origin as CLIENT LIST can show it.
+// shown returns an origin in the form that CLIENT LIST can show.
 func (o *Origin) shown() *Origin {
 	clean := func(s string) string {
 		b := []byte(s)
@@ -251,6 +250,7 @@ func (c *client) introduce(o *Origin) {
 	c.SetName([]byte(o.Name))
 }
 
-// SetUncounted says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
-// their errors do not count in INFO, because no client has made a mistake, and their keys are not hot.
+// SetUncounted sets whether the following calls of an embedded session are the program's own, for a screen of
+// its user: their errors do not count in INFO, because no client has made a mistake, and their keys do not
+// count as hot.
 func (c *Session) SetUncounted(on bool) { c.uncounted = on }

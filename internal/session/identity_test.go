@@ -229,7 +229,7 @@ func TestALocalDirectiveLooksAtTheOrigin(t *testing.T) {
 	}
 }
 
-// The race detector checks this test.
+// This test is for the race detector.
 func TestAnIdentityIsForAllGoroutines(t *testing.T) {
 	s := services.Start(t)
 	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
@@ -254,7 +254,7 @@ func TestAnIdentityIsForAllGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// Reads says what May says of the same commands, for the rules of any user.
+// Reads agrees with May for the same commands, for the rules of any user.
 func TestReadsAgreesWithMay(t *testing.T) {
 	s := services.Start(t)
 	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")

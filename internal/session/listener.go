@@ -10,8 +10,8 @@ import (
 const Refusal = "-ERR max number of clients reached\r\n"
 
 // Open makes d listen at the addresses of the directives bind and port, and passes maxclients and
-// tcp-keepalive to it. It follows these directives when they change. It fails if no address can be
-// bound, or if one cannot be that is not marked as optional.
+// tcp-keepalive to it. It follows these directives when they change. It fails if no address can be bound, or
+// if an address cannot be bound that is not marked as optional.
 func (s *Service) Open(d listen.Listener) error { return s.listeners.Open(d, s.Config) }
 
 // ProtectedMode is the error that a client from another machine gets in protected mode. Clients look
@@ -33,8 +33,8 @@ func (s *Service) denied(conn reactor.Conn) bool {
 	return conn != nil && s.Denied() != "" && !isLocal(conn)
 }
 
-// Denied returns the error that protected mode gives to clients from other machines now, "" if it lets
-// them in.
+// Denied returns the error that protected mode currently gives to clients from other machines, "" if they are
+// let in.
 func (s *Service) Denied() string {
 	if !s.Config.ProtectedMode() || !s.acl.Default().User().NoPass {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// growth is data that a client can make the server keep beside the keys. Each step takes about 1 MB.
+// growth has requests that make the server keep data besides the keys. Each step takes about 1 MB.
 var growth = map[string]func(i int) []string{
 	"SUBSCRIBE":   func(i int) []string { return []string{"SUBSCRIBE", large(i)} },
 	"PSUBSCRIBE":  func(i int) []string { return []string{"PSUBSCRIBE", large(i)} },
@@ -25,7 +25,7 @@ var growth = map[string]func(i int) []string{
 
 func large(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1_000_000)) }
 
-// fullApart is a service with maxmemory 1mb, that keeps more than that for clients, users and scripts.
+// fullApart is a service with maxmemory 1mb that keeps more than that for clients, users and scripts.
 func fullApart(t *testing.T) *Service {
 	t.Helper()
 	svc := loopService(t, "maxmemory", "1mb")
@@ -36,14 +36,14 @@ func fullApart(t *testing.T) *Service {
 	return svc
 }
 
-// asks sends a request and returns the reply; the loop may put it aside.
+// asks sends a request and returns the reply; the loop may run it in the background.
 func asks(c *loopConn, s *Session, words ...string) string {
 	out, _ := c.beside(s, words...)
 	return out
 }
 
-// What clients, users and scripts keep has a bound of its own, and takes no memory away from the
-// data: the writes of others go on.
+// The memory that the server keeps for clients, users and scripts has a bound of its own, and takes no memory
+// away from the data: writes of other clients continue.
 func TestWhatIsKeptBesideTheDataIsBoundedAndLeavesWritesAlone(t *testing.T) {
 	for name, step := range growth {
 		svc := loopService(t, "maxmemory", "1mb")
@@ -77,7 +77,8 @@ func TestWhatIsKeptBesideTheDataIsBoundedAndLeavesWritesAlone(t *testing.T) {
 	}
 }
 
-// While the bound is exceeded, connections that keep little go on, and what gives memory back works.
+// While the bound is exceeded, connections that use little memory continue, and requests that free memory
+// work.
 func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 	svc := fullApart(t)
 	s := svc.NewSession(newLoopConn())
@@ -101,7 +102,7 @@ func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 			t.Errorf("%s: %s", line, got.Str)
 		}
 	}
-	if got := do(admin, "GETFRESH", "missing", "LEASE", "100"); got.Str != string(command.ErrApart) { // a lease would take memory, too
+	if got := do(admin, "GETFRESH", "missing", "LEASE", "100"); got.Str != string(command.ErrApart) { // a lease would take memory too
 		t.Errorf("GETFRESH with LEASE: %v", got)
 	}
 	if got := do(admin, "ACL", "DELUSER", "ann"); got.Int != 1 {
@@ -109,7 +110,7 @@ func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 	}
 }
 
-// As in Redis, full data does not refuse what takes no memory from it.
+// As in Redis, full data does not refuse requests that take no memory from it.
 func TestFullDataRefusesWritesAndLibrariesAlone(t *testing.T) {
 	svc := loopService(t, "maxmemory", "1mb")
 	s := svc.NewSession(newLoopConn())
@@ -129,7 +130,7 @@ func TestFullDataRefusesWritesAndLibrariesAlone(t *testing.T) {
 	}
 }
 
-// The table of tracked keys gives way: it invalidates keys that other clients have read.
+// The table of tracked keys shrinks first: it invalidates keys that other clients have read.
 func TestTrackedKeysGiveWayWhenTooMuchIsKept(t *testing.T) {
 	svc := loopService(t, "maxmemory", "100mb")
 	c := newLoopConn()
@@ -151,7 +152,7 @@ func TestTrackedKeysGiveWayWhenTooMuchIsKept(t *testing.T) {
 	}
 }
 
-// ACL LOAD takes no more memory for users than ACL SETUSER may, and does not read a file that is larger.
+// ACL LOAD may take no more memory for users than ACL SETUSER, and does not read a larger file.
 func TestUsersOfAFileHaveTheBoundOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.acl")
 	const all = "user default on nopass ~* &* +@all\n"
@@ -181,7 +182,7 @@ func TestUsersOfAFileHaveTheBoundOfOthers(t *testing.T) {
 		many += fmt.Sprintf("user u%d on ~a\n", i)
 	}
 	svc.DB.ChargeApart(32<<20 - 100_000 - svc.DB.Apart())
-	load(many, string(command.ErrApart)) // the file is smaller, its users are not
+	load(many, string(command.ErrApart)) // the file is smaller, but its users are not
 	if got := do(admin, "ACL", "USERS"); len(got.Elems) != 2 {
 		t.Errorf("a refused file has changed the users: %v", got)
 	}

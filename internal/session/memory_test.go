@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// Whatever list a client makes long counts as used memory, at least what its texts take up
-// and at most 20 times that, and counts no more when it is gone.
+// Every list that a client can make long counts as used memory, with at least the size of its texts and at
+// most 20 times that, and no longer counts after the client has left.
 func TestEveryListOfAClientCountsAsUsedMemory(t *testing.T) {
 	const n, text = 200, 100
 	word := strings.Repeat("x", text)
@@ -26,8 +26,8 @@ func TestEveryListOfAClientCountsAsUsedMemory(t *testing.T) {
 	for _, x := range []struct {
 		name      string
 		grow      [][]string
-		shrink    []string // nil: the client goes
-		ofTheirs  bool     // it counts among the client's own memory
+		shrink    []string // nil: the client leaves
+		ofTheirs  bool     // it counts in the client's own memory
 		afterward int64    // bytes that stay
 	}{
 		{"WATCH", each(func(i int) []string { return []string{"WATCH", fmt.Sprint(word, i)} }), []string{"UNWATCH"}, true, 0},
@@ -90,8 +90,8 @@ func TestEveryListOfAClientCountsAsUsedMemory(t *testing.T) {
 	}
 }
 
-// A client that makes all clients together take up more than maxmemory-clients runs no
-// further command, not even of the same batch; the others go on.
+// A client that brings the memory of all clients above maxmemory-clients runs no further command, not even of
+// the same batch; the others continue.
 func TestTheClientThatTakesUpTooMuchRunsNoFurtherCommand(t *testing.T) {
 	word := strings.Repeat("x", 1000)
 	for name, grow := range map[string][]string{
@@ -134,8 +134,8 @@ func TestTheClientThatTakesUpTooMuchRunsNoFurtherCommand(t *testing.T) {
 	}
 }
 
-// The operator who sets maxmemory-clients to less than one connection takes up can still connect and set it again;
-// a client that takes up more than the least bound is closed.
+// An operator who sets maxmemory-clients below the memory of one connection can still connect and set it
+// again; a client above the least bound is closed.
 func TestALowBoundOfAllClientsClosesNoSmallOne(t *testing.T) {
 	for _, limits := range [][]string{{"maxmemory-clients", "1"}, {"maxmemory", "1000", "maxmemory-clients", "1%"}} {
 		svc := loopService(t)
@@ -155,7 +155,7 @@ func TestALowBoundOfAllClientsClosesNoSmallOne(t *testing.T) {
 	}
 }
 
-// A client with few lists is not closed for what another has, and one with CLIENT NO-EVICT
+// A client with few lists is not closed because of another client's lists, and one with CLIENT NO-EVICT
 // stays.
 func TestTheLargestClientGoesFirst(t *testing.T) {
 	svc := loopService(t, "maxmemory-clients", "500000")

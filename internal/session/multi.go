@@ -11,13 +11,13 @@ type multi struct {
 	on     bool
 	failed bool // a command was refused while queueing: EXEC will abort
 	queue  []queued
-	bytes  int64 // about the memory that these take up
-	// scripts: one of the commands runs a script.
+	bytes  int64 // the approximate memory of the queue
+	// scripts means that one of the commands runs a script.
 	scripts bool
-	// any has the flags that one or more of the commands have, and lacks the flags that one or more
-	// do not have: see Session.effectiveFlags.
+	// any has the flags that at least one of the commands has; lacks has the flags that at least one does not
+	// have: see Session.effectiveFlags.
 	any, lacks command.Flags
-	flags      command.Flags // of the commands, whatever their arguments: the flags that one or more of them have
+	flags      command.Flags // of the commands, whatever their arguments: the flags that at least one of them has
 	args       int           // of all of them
 }
 
@@ -27,10 +27,10 @@ type queued struct {
 	args [][]byte
 }
 
-// queuedBytes is the size of a command in the queue, besides its arguments: two words and a slice.
+// queuedBytes is the size of a queued command besides its arguments: two words and a slice.
 const queuedBytes = 32
 
-// enqueue puts a command off until EXEC.
+// enqueue queues a command for EXEC.
 func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	switch {
 	case spec.Has(command.NoMulti):
@@ -83,7 +83,7 @@ func (c *Session) Exec(x *command.Ctx) error {
 		return errCrossSlot
 	}
 
-	c.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of the commands only read
+	c.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all commands only read
 	switch err := c.lockAll(m.queue); {
 	case err == command.ErrBackground:
 		return err
@@ -101,8 +101,8 @@ func (c *Session) Exec(x *command.Ctx) error {
 		return err
 	}
 	c.batch.noteNotRun(x.Spec) // the client's last command is EXEC
-	// The session stops watching while the shards are still locked, so that a later write does not
-	// touch watches that are over.
+	// The session stops watching while the shards are still locked, so that a later write does not touch
+	// finished watches.
 	c.EndMulti()
 	c.tx.Unlock()
 	return nil
@@ -129,9 +129,9 @@ func (c *Session) abort(why error) error {
 	return command.ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(command.WireText(why), "ERR "))
 }
 
-// runQueue runs the commands of a transaction, whose shards are locked. If a command will take long
-// and the commands before it have only read, it returns ErrBackground, and EXEC begins again in the
-// background. After a write it cannot begin again, and the loop has to wait.
+// runQueue runs the commands of a transaction, whose shards are locked. If a command will take long and the
+// earlier ones have only read, it returns ErrBackground, and EXEC begins again in the background. After a
+// write it cannot begin again, and the loop has to wait.
 func (c *Session) runQueue(queue []queued) error {
 	loop := c.loop
 	defer func() { c.loop = loop }()
@@ -196,13 +196,13 @@ func (m *multi) slow() bool {
 // needsMemory reports whether the queue has a command that the memory limit can refuse.
 func (m *multi) needsMemory() bool { return m.flags&command.DenyOOM != 0 }
 
-// lockAll begins the transaction on all keys of the commands, watched keys included. It returns the
-// errors of wait.
+// lockAll begins the transaction on all keys of the commands, including watched keys. It returns the errors
+// of wait.
 func (c *Session) lockAll(queue []queued) error {
 	var keys [][]byte
 	all := false
 	if c.watch != nil {
-		if all = c.watch.Len() > ManyArgs; !all { // many keys lie in all shards
+		if all = c.watch.Len() > ManyArgs; !all { // many keys are in all shards
 			keys = c.watch.Keys()
 		}
 	}
@@ -227,8 +227,8 @@ func (c *Session) lockAll(queue []queued) error {
 	return c.wait(all, keys)
 }
 
-// Watch watches keys, whose shards are locked, or not if there are many: see command.Sliced. Errors: ErrApart, and that of an
-// overdue script; none of the keys is watched then.
+// Watch watches keys. Their shards are locked, unless there are many: see command.Sliced. Errors: ErrApart,
+// and the error of an overdue script; then none of the keys is watched.
 func (c *Session) Watch(keys [][]byte) error {
 	if c.watch == nil {
 		c.watch = c.svc.DB.NewWatch()
@@ -249,9 +249,9 @@ func (c *Session) watchKeys(keys [][]byte) {
 	}
 }
 
-// watchSlices watches keys one at a time, so that other commands run in between. A client reads the
-// watched keys after the reply to WATCH, and so after all of them are watched. An error means that
-// a script is overdue; none of the keys is watched then.
+// watchSlices watches keys one at a time, so that other commands run in between. A client reads the watched
+// keys after the reply to WATCH, and so after all of them are watched. It returns an error if a script is
+// overdue; then none of the keys is watched.
 func (c *Session) watchSlices(keys [][]byte) error {
 	had := c.watch.Len()
 	for i := range keys {
@@ -268,7 +268,7 @@ func (c *Session) watchSlices(keys [][]byte) error {
 	return nil
 }
 
-// Unwatch drops the watched keys. A goroutine does so if there are many of them, or if other
+// Unwatch drops the watched keys. A goroutine does the work if there are many of them, or if other
 // transactions hold their shards: a script may hold a shard for long.
 func (c *Session) Unwatch() {
 	w := c.watch

@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// BenchmarkExec runs MULTI, ten commands and EXEC: for the default user, for one whose keys
-// are limited, and where the server is a cluster of one node. ns/op is the cost of all twelve.
+// BenchmarkExec runs MULTI, ten commands and EXEC: for the default user, for a user with limited keys, and on
+// a cluster of one node. ns/op is the cost of all twelve.
 func BenchmarkExec(b *testing.B) {
 	for _, x := range []struct{ name, before, directive string }{
 		{name: "default"},
@@ -44,7 +44,7 @@ func BenchmarkExec(b *testing.B) {
 func serveAll(b *testing.B, s *Session, in string, out []byte) []byte {
 	for rest := []byte(in); len(rest) > 0; {
 		used, more, v := s.Serve(rest, out)
-		if v == reactor.Park { // another goroutine's turn
+		if v == reactor.Park { // another goroutine must run
 			runtime.Gosched()
 		} else if used == 0 {
 			b.Fatalf("%q stays", rest)

@@ -12,13 +12,13 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// This file records the run of a command: it shows it to clients in MONITOR, measures how long it
-// took, and notes the keys that its client caches. Dispatch checks two words of flags, the
-// service's and the session's; while both are zero it runs none of this.
+// This file observes commands: it shows them to clients in MONITOR, measures their time, and records the keys
+// that the client caches. Dispatch checks two words of flags, the service's and the session's; while both are
+// zero it runs none of this.
 const (
 	obsMonitors uint32 = 1 << iota // a client is in MONITOR
 	obsSlow                        // the server records calls that took long
-	obsAll                         // and also calls of commands that cannot take long
+	obsAll                         // including calls of commands that cannot take long
 	obsHot                         // some commands are sampled for HOTKEYS
 )
 
@@ -29,10 +29,9 @@ const (
 	obsMonitor                          // the client is in MONITOR
 )
 
-// fastMicros is a time that a fast command with few arguments exceeds only by an accident of
-// scheduling; so does a command on strings that stays on its loop. While the threshold of slow
-// calls is above it, the server does not time these commands. This saves a reading of the clock for
-// each, which is 10 % of a SET.
+// fastMicros is a time that a fast command with few arguments, or a command on strings that stays on its
+// loop, exceeds only by an accident of scheduling. While the threshold of slow calls is above it, the server
+// does not time these commands. This saves reading the clock for each of them, which is 10 % of a SET.
 const (
 	fastMicros = 1000
 	fastArgs   = 16
@@ -69,8 +68,7 @@ func (s *Service) setObserved() {
 	}
 }
 
-// began returns the instant at which a command begins to run, 0 if it is not
-// timed.
+// began returns the instant at which a command begins to run, or 0 if it is not timed.
 func (c *Session) began(o uint32, spec *command.Spec, args [][]byte) int64 {
 	if o&obsHot != 0 {
 		c.beginHot(spec)
@@ -86,7 +84,7 @@ func (c *Session) alwaysFast(spec *command.Spec) bool {
 	return spec.Has(command.Fast) || c.loop && spec.Group == command.GroupString
 }
 
-// ran records what the flags want after a command has run, while its shards are still locked.
+// ran makes the records that the flags require after a command has run, while its shards are still locked.
 func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) {
 	if o&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
 		c.svc.monitors.feed(c, redact.Request(c.svc.table, spec, args))
@@ -135,7 +133,7 @@ func (s *Service) Latency(event string, us int64) {
 	s.admin.Latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
 }
 
-// Reclaim runs a slice of the engine's own work and records how long it took.
+// Reclaim runs a slice of the engine's own work and records its time.
 func (s *Service) Reclaim(run func() time.Duration) time.Duration {
 	if s.Config.LatencyMonitorThreshold() == 0 {
 		return run()
@@ -146,7 +144,7 @@ func (s *Service) Reclaim(run func() time.Duration) time.Duration {
 	return next
 }
 
-// logSlow puts a call that took long into the SLOWLOG.
+// logSlow adds a slow call to the SLOWLOG.
 func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(command.SkipSlowlog) {
@@ -155,8 +153,8 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	}
 }
 
-// logName returns the address and the name by which SLOWLOG identifies the client. An embedded session without a name has that of
-// its library: the calls of the console are ebb-console.
+// logName returns the address and the name by which SLOWLOG identifies the client. An embedded session
+// without a name has the name of its library: the console's calls have the name ebb-console.
 func (c *Session) logName() (addr, name string) {
 	if name = c.name(); name == "" && c.origin != nil {
 		name = c.origin.Lib
@@ -164,9 +162,9 @@ func (c *Session) logName() (addr, name string) {
 	return c.remoteAddr(), name
 }
 
-// monitors are the clients in MONITOR. The server queues lines under its lock, and the lines about
-// a key while its shard is locked. So all clients see one order, in which each key's commands stand
-// as they ran.
+// monitors are the clients in MONITOR. The server queues lines under its lock, and the lines about a key
+// while its shard is locked. So all clients see the same order, in which each key's commands are in the order
+// in which they ran.
 type monitors struct {
 	svc *Service
 
@@ -190,8 +188,8 @@ type MonitorLine struct {
 type tap struct{ show func(MonitorLine) }
 
 // Monitor calls show for every command that MONITOR would show, until the caller calls stop; once stop has
-// returned, show is no longer called. The callers of show hold locks and wait for it: it must be quick, and
-// neither run commands nor call stop.
+// returned, show is no longer called. The callers of show hold locks and wait for it: it must be fast, and
+// must not run commands or call stop.
 func (s *Service) Monitor(show func(MonitorLine)) (stop func()) {
 	m, t := &s.monitors, &tap{show}
 	m.mu.Lock()
@@ -209,7 +207,7 @@ func (s *Service) Monitor(show func(MonitorLine)) (stop func()) {
 	}
 }
 
-// rest ends the observation of commands if MONITOR shows them to no client.
+// rest ends the observation of commands if no client is in MONITOR.
 func (m *monitors) rest() {
 	if len(m.all)+len(m.taps) == 0 {
 		m.svc.observed.And(^obsMonitors)
@@ -277,7 +275,7 @@ func (m *monitors) feed(c *Session, args [][]byte) {
 	}
 }
 
-// monitorName returns the origin of a command in the form that MONITOR shows.
+// monitorName returns the origin of a command in MONITOR's form.
 func (c *Session) monitorName() string {
 	switch {
 	case c.script:
@@ -328,16 +326,17 @@ type ExpiredKey struct {
 	Key []byte // valid during the call
 }
 
-// expirations are the functions that receive the keys that expire.
+// expirations are the functions that receive expired keys.
 type expirations struct {
-	n atomic.Int32 // of them
+	n atomic.Int32 // the number of functions
 
 	mu   sync.Mutex // guards the field below
 	taps map[*func(ExpiredKey)]struct{}
 }
 
-// Expirations calls show for every key that expires while notify-keyspace-events publishes that (E and x), until the caller calls
-// stop; once stop has returned, show is no longer called. The callers of show hold locks and wait for it, as those of Monitor do.
+// Expirations calls show for every key that expires while notify-keyspace-events publishes expirations (E and
+// x), until the caller calls stop; once stop has returned, show is no longer called. The callers of show hold
+// locks and wait for it, as those of Monitor do.
 func (s *Service) Expirations(show func(ExpiredKey)) (stop func()) {
 	x := &s.expirations
 	x.mu.Lock()
@@ -355,7 +354,7 @@ func (s *Service) Expirations(show func(ExpiredKey)) (stop func()) {
 	}
 }
 
-// tell calls the functions for a key that has expired.
+// tell calls the functions for an expired key.
 func (x *expirations) tell(k ExpiredKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

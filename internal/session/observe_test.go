@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The lines of commands on one key come in the order in which these ran, in the
-// same order to all.
+// The lines of commands on one key arrive in the order in which the commands ran, in the same order for all
+// clients.
 func TestMonitorsSeeOneOrder(t *testing.T) {
 	svc := trackingService(t)
 	watchers := []*Session{svc.NewSession(quietConn{}), svc.NewSession(quietConn{})}
@@ -53,7 +53,7 @@ func TestMonitorsSeeOneOrder(t *testing.T) {
 	}
 }
 
-// A watcher that has left gets nothing, and costs nothing.
+// A client that has left MONITOR's list gets no line, and costs nothing.
 func TestMonitorEndsWithItsConnection(t *testing.T) {
 	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "-1")
 	w := svc.NewSession(quietConn{})
@@ -67,7 +67,8 @@ func TestMonitorEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// A function of the program sees what MONITOR shows, without passwords, and costs nothing once it is stopped.
+// A function of the program receives MONITOR's lines, without passwords, and costs nothing once it is
+// stopped.
 func TestAProgramSeesTheLinesOfMonitor(t *testing.T) {
 	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "-1")
 	var seen []string
@@ -104,7 +105,7 @@ func TestAProgramSeesTheLinesOfMonitor(t *testing.T) {
 	}
 }
 
-// What a command took is measured where it may matter.
+// The time of a command is measured only if it may matter.
 func TestFastCommandsAreTimedOnlyWhereItIsAskedFor(t *testing.T) {
 	svc, _ := serviceWith(t)
 	c := svc.NewSession(nil)
@@ -123,8 +124,7 @@ func TestFastCommandsAreTimedOnlyWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-// LATENCY reports a service's latency events, drawn as redis-server
-// 7.0.15 draws them.
+// LATENCY reports a service's latency events, in the format of redis-server 7.0.15.
 func TestLatencyEvents(t *testing.T) {
 	svc, clock := serviceWith(t, "--latency-monitor-threshold", "5")
 	c := svc.NewSession(nil)
@@ -161,7 +161,7 @@ func TestLatencyEvents(t *testing.T) {
 	}
 }
 
-// reply is a reply as nested slices.
+// reply converts a reply to nested slices.
 func reply(v resp.Value) any {
 	switch v.Kind {
 	case resp.KindArray:
@@ -176,8 +176,8 @@ func reply(v resp.Value) any {
 	return v.Str
 }
 
-// A command that has waited is in the SLOWLOG as long as it ran, behind the one that
-// served it; one whose time was up is not.
+// A command that has waited is in the SLOWLOG with its running time, behind the one that served it; one whose
+// time was up is not.
 func TestSlowlogHasWhatWasServed(t *testing.T) {
 	svc, clock := serviceWith(t, "--slowlog-log-slower-than", "0", "--latency-monitor-threshold", "1")
 	waits, c := svc.NewSession(quietConn{}), svc.NewSession(quietConn{})
@@ -196,7 +196,7 @@ func TestSlowlogHasWhatWasServed(t *testing.T) {
 	}
 }
 
-// CLIENT LIST counts what waits for a client, and what it has sent that waits.
+// CLIENT LIST counts the output that waits for a client, and the client's own waiting input.
 func TestClientMemory(t *testing.T) {
 	svc, _ := serviceWith(t)
 	c, waits := svc.NewSession(quietConn{}), svc.NewSession(quietConn{})
@@ -224,7 +224,7 @@ type steppingClock struct{ now atomic.Int64 }
 
 func (c *steppingClock) Micros() int64 { return c.now.Add(1000) }
 
-// Making room is timed.
+// Evictions are timed.
 func TestEvictionIsALatencyEvent(t *testing.T) {
 	cfg, err := config.Load([]string{"--latency-monitor-threshold", "1", "--maxmemory-policy", "allkeys-random",
 		"--maxmemory-eviction-tenacity", "100"}, nil)
@@ -241,8 +241,7 @@ func TestEvictionIsALatencyEvent(t *testing.T) {
 	defer func() { svc.Close(); db.Close() }()
 	c := svc.NewSession(nil)
 	do(c, "CONFIG", "SET", "maxmemory", "50000")
-	// Reclaimers make room as well: a command has to only if it is over the limit
-	// before they have come.
+	// Reclaimers evict too: a command has to evict only if it is over the limit before they have run.
 	for i := range 10000 {
 		do(c, "SET", fmt.Sprint(i), strings.Repeat("x", 1000))
 		if got := svc.admin.Latencies.Get("eviction-cycle"); len(got.Samples) > 0 {

@@ -7,12 +7,13 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// aheadPause is the number of batches for which a session does not read ahead after one for which that saved nothing.
+// aheadPause is the number of batches for which a session does not read ahead after a batch in which reading
+// ahead saved nothing.
 const aheadPause = 63
 
-// readAhead makes the engine read ahead for the requests at the start of in, of which the first is complete; see engine.Ahead. It
-// returns the length of these requests: the caller calls it again behind them. A wrong guess, as in MULTI, or before a SELECT, costs
-// some reads in vain.
+// readAhead makes the engine read ahead for the requests at the start of in, of which the first is complete;
+// see engine.Ahead. It returns the length of these requests: the caller calls it again after them. A wrong
+// guess, for instance in MULTI or before a SELECT, costs some useless reads.
 func (c *Session) readAhead(in []byte) (n int) {
 	if c.noAhead > 0 {
 		c.noAhead--

@@ -87,8 +87,8 @@ func TestAPipelineReadsAheadInALargeKeyspace(t *testing.T) {
 	}
 }
 
-// BenchmarkPipeline runs GETs, and SETs of keys that are there, of keys at random, as the server would: ns/op is the cost of one command.
-// "plain" does not read ahead.
+// BenchmarkPipeline runs GETs, and SETs of existing keys, with random keys, as the server would: ns/op is the
+// cost of one command. "plain" does not read ahead.
 func BenchmarkPipeline(b *testing.B) {
 	for _, keys := range []int{1_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {

@@ -9,9 +9,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// takeInstant cuts NOW and an instant in us off the end of an effect that depends on time, and
-// makes the command run at that instant. It returns an error if the instant is not a number, or is
-// beyond the engine's horizon.
+// takeInstant removes NOW and an instant in us from the end of an effect that depends on time, and makes the
+// command run at that instant. It returns an error if the instant is not a number, or is beyond the engine's
+// horizon.
 func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	n := len(args) - 2
 	if n < 1 || !command.EqualFold(args[n], "NOW") {
@@ -42,8 +42,8 @@ func (c *Session) resolveEffect(args [][]byte) (*command.Spec, error) {
 	return s, err
 }
 
-// resolveTimed resolves an effect that depends on time and was refused: the arity
-// of its command does not count the instant at its end.
+// resolveTimed resolves a refused effect that depends on time: the arity of its command does not count the
+// instant at its end.
 func (c *Session) resolveTimed(args [][]byte, refused error) (*command.Spec, error) {
 	if n := len(args) - 2; n >= 1 && command.EqualFold(args[n], "NOW") {
 		if s, err := c.svc.table.ResolveOwn(args[:n]); err == nil && s.Has(command.Timed) {
@@ -53,7 +53,8 @@ func (c *Session) resolveTimed(args [][]byte, refused error) (*command.Spec, err
 	return nil, refused
 }
 
-// cutOwn cuts engine.OwnPrefix off the name of a replayed request, unless a command has it in its own name.
+// cutOwn removes engine.OwnPrefix from the name of a replayed request, unless it is part of a command's own
+// name.
 func (s *Service) cutOwn(args [][]byte) {
 	if n := len(engine.OwnPrefix); len(args[0]) > n && string(args[0][:n]) == engine.OwnPrefix {
 		if _, err := s.table.FindOwn(args); err != nil {
@@ -75,10 +76,10 @@ func (s *Service) withoutInstant(args [][]byte) [][]byte {
 	return args[:n]
 }
 
-// Replay runs effects in order: those of another engine's Drain, or of a log. Nothing expires
-// meanwhile, however old the deadlines are, because the effects include the expirations. Memory
-// limits, pauses and the users' rules do not apply. Replay returns the error of the first effect
-// that was refused; such an effect does not come from an engine.
+// Replay runs effects in order: those of another engine's Drain, or of a log. Nothing expires meanwhile,
+// however old the deadlines are, because the effects include the expirations. Memory limits, pauses and the
+// users' rules do not apply. Replay returns the error of the first effect that was refused; an engine never
+// writes such an effect.
 func (s *Service) Replay(effects []engine.Effect) error {
 	c := s.NewSession(nil)
 	c.replay = true

@@ -10,15 +10,14 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// replayRounds is the number of random sequences of replayOps operations that are run and
-// replayed.
+// replayRounds is the number of random sequences that are run and replayed, each of replayOps operations.
 const (
 	replayRounds = 60
 	replayOps    = 150
 )
 
-// Whatever is done to an engine, its effects do the same to another, whether
-// expired keys are removed on time or only in passing.
+// The effects of any operations on an engine give the same data in another engine, whether expired keys are
+// removed on time or only when a command meets them.
 func TestEffectsGiveTheSameKeyspace(t *testing.T) {
 	tier.Sequential(t)
 	table := services.Table(t)
@@ -34,7 +33,7 @@ func TestEffectsGiveTheSameKeyspace(t *testing.T) {
 	}
 }
 
-// replay runs a sequence in virtual time, and compares every few steps.
+// replay runs a sequence in virtual time, and compares the engines every few steps.
 func replay(t *testing.T, ops []modeltest.Op, active bool) error {
 	t.Helper()
 	e, err := transcript.NewEngine()
@@ -64,7 +63,7 @@ func replay(t *testing.T, ops []modeltest.Op, active bool) error {
 	return r.Follow(e.DB)
 }
 
-// An effect that was not an engine's is refused with a message that names it.
+// An effect that no engine writes is refused with a message that names it.
 func TestAnImpossibleEffectIsNamed(t *testing.T) {
 	e, err := transcript.NewEngine()
 	if err != nil {

@@ -27,8 +27,8 @@ func (c *Session) Follow(f *replication.Replica) {
 	c.follows.Store(f)
 }
 
-// AwaitAcks ends the wait that the client's command has begun, with a reply, when met reports that enough replicas have
-// acknowledged.
+// AwaitAcks ends the wait that the client's command has begun, with a reply, as soon as met reports that
+// enough replicas have acknowledged.
 func (c *Session) AwaitAcks(met func() bool, reply func(*command.Ctx)) {
 	w := c.waiting
 	c.svc.repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
@@ -84,8 +84,7 @@ func (h *replHost) StageFunctions(ctx context.Context) replication.StagedFunctio
 	return &libraries{s: s, staged: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
 }
 
-// libraries holds the libraries of a full synchronisation before Install: no client can call them
-// yet.
+// libraries holds the libraries of a full synchronisation until Install: no client can call them before.
 type libraries struct {
 	s      *Service
 	staged *script.Engine
@@ -107,8 +106,8 @@ func (x *libraries) Install() error {
 	return x.s.scripts.RestoreLibraries(x.staged.DumpLibraries(), script.Flush, &x.host)
 }
 
-// loadHost is the script.Host of libraries that are loaded without a client: a load may log, and
-// ends when its context does.
+// loadHost is the script.Host of libraries that are loaded without a client: a load may log, and ends when
+// its context does.
 type loadHost struct {
 	ctx context.Context
 	s   *Service
@@ -159,8 +158,8 @@ func (a *streamApplier) Panicked(what any) {
 // replied returns an error with the text of its reply.
 func replied(err error) error { return command.ReplyError(command.WireText(err)) }
 
-// Resolve implements Applier. It refuses a command for administrators unless the command writes: a
-// master replicates data, and its stream must not end or change the server.
+// Resolve implements Applier. It refuses a command for administrators unless the command writes: a master
+// replicates data, and its stream must not stop or reconfigure the server.
 func (a *streamApplier) Resolve(args [][]byte) (c replication.Command, err error) {
 	spec, err := a.c.resolve(args)
 	if err == nil && spec.Has(command.Admin) && !spec.Has(command.Write) {
@@ -209,9 +208,8 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 	return to, false
 }
 
-// otherDB returns the database in which a command writes its last key, if the command names a
-// database; limit is the number of databases. It returns -1 if the command writes only in the
-// selected one.
+// otherDB returns the database in which a command writes its last key, if the command names a database; limit
+// is the number of databases. It returns -1 if the command writes only in the selected database.
 func otherDB(spec *command.Spec, args [][]byte, limit int) int {
 	at := 0
 	switch spec.Name {

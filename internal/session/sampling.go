@@ -8,12 +8,12 @@ import (
 	"github.com/ebbdb/ebb/internal/hotkeys"
 )
 
-// This file samples commands for HOTKEYS. Dispatch sees the flag obsHot, which is set while a window or
-// a collection is on, and asks hotkeys.Tracker.Sample for each command then.
+// This file samples commands for HOTKEYS. The flag obsHot is set while a window or a collection is active;
+// dispatch then calls hotkeys.Tracker.Sample for each command.
 
-// hotCall is a command of a session that is sampled.
+// hotCall is a sampled command of a session.
 type hotCall struct {
-	wanted hotkeys.Wanted // 0: it is not
+	wanted hotkeys.Wanted // 0: the command is not sampled
 	out    int            // bytes of output before it
 	began  int64          // us since 1970; 0: its time does not matter
 	used   []hotkeys.Access
@@ -35,11 +35,11 @@ func (s *Service) switchHot(on bool) {
 	}
 }
 
-// HotTracker returns what HOTKEYS counts.
+// HotTracker returns the tracker of HOTKEYS.
 func (s *Service) HotTracker() *hotkeys.Tracker { return s.hot }
 
-// beginHot decides whether a command is sampled. What a script runs counts, and the script does not;
-// what a master or a file sends does not count either, nor what the console reads for a screen.
+// beginHot decides whether a command is sampled. The calls of a script count, but not the script itself; the
+// commands of a master or a file do not count, and neither do the console's reads for a screen.
 func (c *Session) beginHot(spec *command.Spec) {
 	c.hot.wanted = 0
 	if c.replay || c.uncounted || spec.Has(command.Scripts) {
@@ -69,7 +69,7 @@ func (c *Session) endHot(spec *command.Spec, args [][]byte) {
 		c.hot.used = append(c.hot.used, hotkeys.Access{DB: c.dbi, Key: args[r.Pos]})
 	}
 	c.svc.hot.Note(w, now, c.hot.used, micros, bytes)
-	clear(c.hot.used) // the keys lie in the input
+	clear(c.hot.used) // the keys are part of the input
 	if cap(c.hot.used) > hotKeysKept {
 		c.hot.used = nil
 	}
@@ -78,8 +78,8 @@ func (c *Session) endHot(spec *command.Spec, args [][]byte) {
 // hotKeysKept is the number of keys for which a session keeps its memory.
 const hotKeysKept = 64
 
-// HotKeys returns the keys that clients have used most in the last whole window of HOTKEYS GET, at most n of
-// them, and keeps the windows on for the time of watch. ok is false while the first window has not ended.
+// HotKeys returns the keys that clients have used most in the last complete window of HOTKEYS GET, at most n,
+// and keeps the windows on for the time watch. ok is false until the first window has ended.
 func (s *Service) HotKeys(n int, watch time.Duration) (w hotkeys.Window, ok bool) {
 	now := s.DB.Clock().Micros()
 	if watch > 0 {

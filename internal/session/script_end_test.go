@@ -23,8 +23,7 @@ func scriptService(t *testing.T) (*engine.DB, *Service, *Session) {
 	return db, svc, c
 }
 
-// runs waits for a script that takes long; the test has a time limit of its own
-// for when there is none.
+// runs waits until a long script runs; if none does, the time limit of the test ends it.
 func runs(svc *Service) {
 	for svc.running.Load() == nil {
 	}
@@ -89,7 +88,7 @@ func TestAScriptEndsWithTheContextOfItsCaller(t *testing.T) {
 	}
 }
 
-// A call that waits for another's script ends with its context as well.
+// A call that waits for another session's script ends with its context too.
 func TestAWaiterForAScriptLeavesWithTheContext(t *testing.T) {
 	_, svc, c := scriptService(t)
 	defer svc.Close()
@@ -125,8 +124,7 @@ func TestAScriptEndsWithItsConn(t *testing.T) {
 	}
 }
 
-// A long text is compiled for long, which shows and can be ended as a running
-// script does.
+// The compilation of a long text takes long; it is visible and can be ended like a running script.
 func TestTheCompilationOfALongScriptIsKilled(t *testing.T) {
 	_, svc, c := scriptService(t)
 	defer svc.Close()

@@ -26,13 +26,13 @@ import (
 //	        ScriptHost.Call ◀───────────────────────────────────────┘
 //	          └─▶ spec.Run in the same transaction, the reply in RESP
 //
-// docs/design/scripts.md gives the reasons, and says what happens when a script does not end.
+// docs/design/scripts.md gives the reasons, and describes the end of a script that does not end by itself.
 
-// ScriptHost runs the calls of the script that is running, as a script.Host. It belongs to the goroutine that holds
-// all shards.
+// ScriptHost is the script.Host that runs the calls of the running script. It belongs to the goroutine that
+// holds all shards.
 type ScriptHost struct {
 	svc *Service
-	s   *Session    // represents the script where a handler needs a session
+	s   *Session    // represents the script if a handler needs a session
 	x   command.Ctx // the context of the calls
 
 	c      *Session // the session that runs the script
@@ -41,9 +41,9 @@ type ScriptHost struct {
 	args   [][]byte // the request of EVAL or FCALL
 	flags  script.Flags
 	began  int64 // us
-	limit  int64 // us after which other clients get BUSY; for a load, after which it is too slow
-	loads  bool  // it is FUNCTION LOAD
-	oom    bool  // memory was used up when it began
+	limit  int64 // us after which other clients get BUSY; for a load, after which it fails
+	loads  bool  // the script is a FUNCTION LOAD
+	oom    bool  // memory was full when the script began
 	begun  bool  // the last call was not refused
 	wrote  bool
 	failed bool // the result is an error, or contains one
@@ -52,14 +52,14 @@ type ScriptHost struct {
 	specs  [specCache]*command.Spec
 }
 
-// timedCalls is the number of calls of scripts of which the statistics time one: two readings of
-// the clock take as long as a GET.
+// timedCalls is the number of calls of scripts of which the statistics time one: reading the clock twice
+// takes as long as a GET.
 const timedCalls = 16
 
 // specCache is the number of commands that a host remembers: few scripts use more.
 const specCache = 16
 
-// scripting is the service's part that runs scripts.
+// scripting is the part of the service that runs scripts.
 type scripting struct {
 	scripts   *script.Engine
 	host      ScriptHost              // the host of the running script
@@ -133,9 +133,9 @@ func (h *ScriptHost) endScript() {
 // use it first, and a client may need time to read a long reply.
 var releaseAfter = [...]time.Duration{time.Second, 5 * time.Second}
 
-// scheduleRelease makes the collector run after a while and return the memory of scripts to the
-// system. Otherwise the collector would run when as much again has been allocated, which may be
-// never.
+// scheduleRelease makes the collector run after a while and return the memory of scripts to the system.
+// Otherwise the collector would run only after the allocation of the same amount again, which may never
+// happen.
 func (s *Service) scheduleRelease() {
 	if s.ctx.Err() != nil || s.givesBack.Swap(true) {
 		return
@@ -153,7 +153,7 @@ func (s *Service) scheduleRelease() {
 	})
 }
 
-// These are the refusals that scripts get.
+// The errors of calls that scripts may not make.
 const (
 	errScriptUnknown  = command.ReplyError("ERR Unknown Redis command called from script")
 	errScriptArity    = command.ReplyError("ERR Wrong number of args calling Redis command from script")
@@ -336,8 +336,8 @@ func (h *ScriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 // SetProto implements script.Host.
 func (h *ScriptHost) SetProto(proto int) { h.s.out.Proto = proto }
 
-// SetReplication implements script.Host. The effects of a script are always logged: a log that
-// leaves some out could not be replayed.
+// SetReplication implements script.Host. The effects of a script are always logged: a log that lacks some
+// could not be replayed.
 func (h *ScriptHost) SetReplication(aof, replicas bool) {}
 
 // Allowed implements script.Host.
@@ -355,7 +355,7 @@ func (h *ScriptHost) Allowed(args [][]byte) (bool, error) {
 	return why == acl.Allowed, nil
 }
 
-// MaxLogged is the number of bytes of a message that are logged: Redis's LOG_MAX_LEN.
+// MaxLogged is the greatest number of bytes of a logged message: Redis's LOG_MAX_LEN.
 const MaxLogged = 1024
 
 // Log implements script.Host.
@@ -379,8 +379,8 @@ func (h *ScriptHost) CountError(text string, counted bool) {
 	h.failed = true
 }
 
-// Tick implements script.Host: it moves a script that takes long off its loop, and ends a script
-// that was killed.
+// Tick implements script.Host: it moves a long-running script off its loop, and ends a script that was
+// killed.
 func (h *ScriptHost) Tick() error {
 	took := h.svc.DB.Clock().Micros() - h.began
 	if took < scriptSlice {
@@ -415,8 +415,8 @@ func (h *ScriptHost) Ended() error {
 	return errScriptEnded
 }
 
-// Hold makes other clients get BUSY from now on: the script may stand still for as long as the user of a debugger likes.
-// killing is closed when SCRIPT KILL ends it.
+// Hold makes other clients get BUSY from now on, because the user of a debugger may stop the script for any
+// time. SCRIPT KILL closes killing when it ends the script.
 func (h *ScriptHost) Hold() (killing <-chan struct{}) {
 	r := h.show()
 	if !r.over.Load() {
@@ -443,8 +443,8 @@ func (h *ScriptHost) show() *running {
 	return r
 }
 
-// RunScript runs a script or a function for the command x, in its transaction, which holds all shards; name is
-// "" for a script. It returns an error without calling run if the script may not run because of its flags.
+// RunScript runs a script or a function for the command x, in its transaction, which holds all shards; name
+// is "" for a script. If the flags do not permit the script, RunScript returns an error without calling run.
 func (c *Session) RunScript(x *command.Ctx, flags script.Flags, name string, run func(h *ScriptHost) error) error {
 	readOnly := x.Spec.Has(command.ReadOnly)
 	closed := gate(c.svc.gates.closed.Load())
@@ -477,8 +477,9 @@ func (c *Session) RunScript(x *command.Ctx, flags script.Flags, name string, run
 	return err
 }
 
-// WithScripts calls run with a host for the command x, in whose transaction all shards are locked: run compiles a script or
-// loads libraries, which may take long. loads bounds its time, as that of FUNCTION LOAD.
+// WithScripts calls run with a host for the command x, in whose transaction all shards are locked. run
+// compiles a script or loads libraries, which may take long. loads bounds its time like that of FUNCTION
+// LOAD.
 func (c *Session) WithScripts(x *command.Ctx, loads bool, run func(h *ScriptHost) error) error {
 	h := startScript(x, "", 0)
 	h.loads = loads
@@ -486,9 +487,9 @@ func (c *Session) WithScripts(x *command.Ctx, loads bool, run func(h *ScriptHost
 	return run(h)
 }
 
-// OwnArgs returns the request of x in memory of its own: the arguments of a function become its
-// strings, and it may keep them. On a coroutine, in a transaction and in the background the request
-// already has such memory.
+// OwnArgs returns the request of x in memory of its own: the arguments of a function become its strings, and
+// the function may keep them. On a coroutine, in a transaction and in the background the request already has
+// memory of its own.
 func (c *Session) OwnArgs(x *command.Ctx) [][]byte {
 	if c.coroutine == nil && c.parked == nil && !x.NoWait {
 		x.Args = command.CopyArgs(x.Args)
@@ -505,8 +506,8 @@ func (c *Session) SetDebug(eval func(*command.Ctx) error) { c.debug = eval }
 // Debugger returns the debugger under which the session's EVAL runs, nil if there is none: see RunDebugged.
 func (c *Session) Debugger() script.Console { return c.debugger }
 
-// RunDebugged runs an EVAL of the client in an embedded session of this service, which may differ from the client's,
-// under a debugger. It returns the reply in RESP.
+// RunDebugged runs an EVAL of the client under a debugger, in an embedded session of this service, which may
+// differ from the client's service. It returns the reply in RESP.
 func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) (reply []byte, err error) {
 	c := s.NewSession(nil)
 	defer c.Closed(nil)
@@ -522,5 +523,6 @@ func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) 
 	return c.out.Buf, err
 }
 
-// AddDebugCopy adds n bytes, which may be negative, to the data that debugging sessions have copied, and returns the sum.
+// AddDebugCopy adds n bytes, which may be negative, to the count of data that debugging sessions have copied,
+// and returns the sum.
 func (s *Service) AddDebugCopy(n int64) int64 { return s.copied.Add(n) }

@@ -24,25 +24,26 @@ import (
 // Options configure a Service. DB and Table are required, all other fields are optional.
 type Options struct {
 	DB *engine.DB
-	// Table returns the commands, under the names that the directive rename-command gives them.
+	// Table returns the commands, under the names that the directive rename-command sets.
 	Table  func(*config.Set) (*command.Table, error)
 	Config *config.Set  // for this service alone; defaults if nil
 	Logger *slog.Logger // no log if nil
 	Loops  int          // the number of network loops: each has statistics of its own
-	Port   int          // the TCP port for INFO, if it is not that of the directive port
+	Port   int          // the TCP port for INFO, if it differs from the directive port
 	// MostClients is the greatest value of maxclients that the system's limit of descriptors allows; 0: any.
 	MostClients int64
 	// LogLevel follows the directive loglevel; it may be nil.
 	LogLevel *slog.LevelVar
-	// Group makes the server a member of a group: it begins as a replica that follows no master. nil: it belongs to none.
+	// Group makes the server a member of a group: it begins as a replica without a master. nil: it belongs to no
+	// group.
 	Group Member
-	// Shutdown is called when a client has sent SHUTDOWN and the data is saved as required. It
-	// starts the end of the server, and must not wait for it: Close waits for the caller of
-	// Shutdown. If it is nil, the server refuses the command.
+	// Shutdown is called when a client has sent SHUTDOWN and the data is saved as required. It starts the end of
+	// the server, and must not wait for it, because Close waits for the caller of Shutdown. If it is nil, the
+	// server refuses the command.
 	Shutdown func()
 }
 
-// Service holds what the sessions of an engine share: the table of commands, the sessions, the
+// Service holds the state that the sessions of an engine share: the table of commands, the sessions, the
 // configuration. Its methods are safe for concurrent use.
 type Service struct {
 	DB     *engine.DB
@@ -60,7 +61,7 @@ type Service struct {
 	gates     gates
 	keeper    *durable.Keeper
 	ending    ending
-	timeouts  timeouts.Timeouts // of commands that wait
+	timeouts  timeouts.Timeouts // of waiting commands
 	blocked   atomic.Int64      // sessions whose commands wait
 	listeners listen.Addresses
 	configs   configs
@@ -71,7 +72,7 @@ type Service struct {
 	runID     string
 	nodeID    string // the node's id in the cluster of one node
 	repl      *replication.Node
-	group     atomic.Pointer[Group] // nil: the server belongs to none
+	group     atomic.Pointer[Group] // nil: the server belongs to no group
 	heldBytes heldBytes
 	cluster   bool  // cluster-enabled
 	started   int64 // us
@@ -125,7 +126,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	if o.Group != nil {
 		s.repl.JoinGroup(o.Group)
 		s.JoinGroup(o.Group)
-		s.DB.Log().Rest() // it is not the master yet
+		s.DB.Log().Rest() // the server is not the master yet
 	}
 	s.repl.Begin()
 	mem := s.keeperOptions()
@@ -139,8 +140,8 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	return s, nil
 }
 
-// Close waits for the commands that run in the background. The caller must have closed all
-// sessions, or be about to.
+// Close waits for the commands that run in the background. The caller must have closed all sessions, or be
+// closing them.
 func (s *Service) Close() {
 	s.stop()
 	s.pause.close()
@@ -157,8 +158,7 @@ func (s *Service) Close() {
 // Table returns the service's commands.
 func (s *Service) Table() *command.Table { return s.table }
 
-// Hooks passes an engine's events on to a service. Give one to engine.Open, and
-// then to NewService.
+// Hooks passes an engine's events to a service. Give one to engine.Open, and then to NewService.
 type Hooks struct{ svc atomic.Pointer[Service] }
 
 // Event implements engine.Hooks: it publishes keyspace events.
@@ -176,10 +176,10 @@ func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 	}
 }
 
-// Afterwards implements engine.Delayer: a network loop, or a reclaimer that runs on one, does not
-// wait for shards that other transactions hold. It cannot tell how long they hold them: a script
-// that never ends is not known as such when it begins. Other sessions wait, so that their next
-// request finds the work done; while long commands run, their reply would be late, and they do not.
+// Afterwards implements engine.Delayer: a network loop, or a reclaimer that runs on one, does not wait for
+// shards that other transactions hold. It cannot know for how long they hold them: a script that never ends
+// is not recognised at its beginning. Other sessions wait, so that their next request finds the work done;
+// but while long commands run, their reply would be late, so they do not wait either.
 func (h *Hooks) Afterwards(caller any, run func()) {
 	s := h.svc.Load()
 	if s == nil || s.ctx.Err() != nil { // Close ends scripts, and may not wait for a new goroutine

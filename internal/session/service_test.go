@@ -159,7 +159,7 @@ func TestConfigSetReachesTheListeners(t *testing.T) {
 	check("CONFIG SET port 0", "+OK\r\n", "map[]")
 }
 
-// Commands about other sessions run while these work, come and go.
+// Commands about other sessions run while these sessions work, connect and disconnect.
 func TestSessionsLookAtEachOther(t *testing.T) {
 	s := services.Start(t, "--notify-keyspace-events", "KEA", "--enable-debug-command", "yes")
 	requests := strings.Split(`CLIENT LIST|CLIENT INFO|CLIENT SETNAME x|CLIENT KILL TYPE pubsub|CLIENT PAUSE 0|CLIENT UNPAUSE|INFO everything|
@@ -186,8 +186,8 @@ DEBUG DIGEST|DEBUG POPULATE 10|CONFIG SET requirepass ""|CLIENT REPLY ON|CLIENT 
 	wg.Wait()
 }
 
-// The same strings, with and without deadlines and in several databases, have
-// the digests that redis-server computes.
+// Equal strings, with and without deadlines and in several databases, have the digests that redis-server
+// computes.
 func TestDigestIsThatOfRedis(t *testing.T) {
 	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server", "--enable-debug-command", "yes"))
 	if err != nil {

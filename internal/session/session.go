@@ -12,13 +12,12 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// yieldBytes is the output that one call of Serve makes before the other connections get their
-// turn.
+// yieldBytes is the number of bytes of output after which a call of Serve lets other connections run.
 const yieldBytes = 1 << 18
 
-// Session is one client: a connection's, or an embedded one. It turns requests into replies. One
-// goroutine at a time calls its methods, except for those that say otherwise. Its own fields are those of
-// the command that runs; connection.go has the bytes, client.go what lasts from command to command.
+// Session is one client: a connection's, or an embedded one. It turns requests into replies. One goroutine at
+// a time calls its methods, unless their comments say otherwise. Its own fields concern the running command;
+// connection.go has the bytes, client.go the state that lasts from command to command.
 type Session struct {
 	svc *Service
 	connection
@@ -26,14 +25,14 @@ type Session struct {
 
 	ctx       command.Ctx
 	tx        *engine.Tx
-	last      *command.Spec // the command of the request before: the next one is often the same
+	last      *command.Spec // the command of the previous request: the next one is often the same
 	batch     batchStats
 	keys      [][]byte // scratch
 	observing uint32   // the flags that dispatch checks, see observe.go
-	hot       hotCall  // the command that runs, if HOTKEYS samples it
+	hot       hotCall  // the running command, if HOTKEYS samples it
 	replay    bool
 	script    bool  // it represents a script
-	oom       bool  // memory was used up when a script was about to begin
+	oom       bool  // memory was full when a script was about to begin
 	uncounted bool  // errors do not count: see SetUncounted
 	noAhead   uint8 // the number of batches for which it does not read ahead
 
@@ -43,7 +42,7 @@ type Session struct {
 	answered  *waiter    // its reply was written, and no request has come since then
 
 	doing     context.Context // the context of DoContext; nil: none
-	doneEarly error           // why DoContext's command ended early
+	doneEarly error           // the reason why DoContext's command ended early
 	quit      <-chan struct{}
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
 	debug     func(*command.Ctx) error            // runs the next EVAL under a debugger; nil: there is none
@@ -54,7 +53,7 @@ type Session struct {
 // nil. Closed ends it.
 func (s *Service) NewSession(conn reactor.Conn) *Session { return s.newSession(conn, nil) }
 
-// newSession is NewSession with the origin of an embedded session, which may be nil.
+// newSession makes a session as NewSession does, with the origin of an embedded session, which may be nil.
 func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
 	c := &Session{svc: s, client: client{charger: s.DB}, connection: s.newConnection(conn), tx: s.DB.NewTx()}
 	if conn != nil {
@@ -119,7 +118,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	consumed, out, v = c.serve(in, out)
 	c.mayHold = false
 	if len(in) < all && v == reactor.Continue {
-		v = reactor.Yield // to look at the next request
+		v = reactor.Yield // to handle the next request
 	}
 	if c.parked == nil { // otherwise another goroutine may use the transaction
 		c.noteTransactions()
@@ -131,10 +130,10 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	return consumed, out[:before], reactor.Park
 }
 
-// serve is Serve for replies that need not wait: it runs the complete requests of the input. After a panic in a
-// command it closes the connection, and the client loses the replies of the batch.
+// serve does the work of Serve for replies that need not wait: it runs the complete requests of the input.
+// After a panic in a command it closes the connection, and the client loses the replies of the batch.
 func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
-	given, before, used := out, len(out), 0 // the recovery changes the results, so that the loop has variables of its own
+	given, before, used := out, len(out), 0 // the recovery changes the results, so the loop has variables of its own
 	defer func() {
 		if what := recover(); what != nil {
 			c.crashed(what)
@@ -158,7 +157,7 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 	}
 	c.out.Buf = out
 	c.followConfig()
-	start, ahead := len(out), 0 // the start of the reply to the current request; the end of what was read ahead
+	start, ahead := len(out), 0 // the start of the reply to the current request; the end of the input that was read ahead
 	for !c.closing {
 		args, n, err := c.parser.Next(in[used:])
 		if err != nil {
@@ -232,7 +231,7 @@ func (c *Session) parkRequest(what outcome, left int) {
 	}
 }
 
-// verdict returns what the transport does with the connection after a batch whose output begins at before, and completes or
+// verdict returns the transport's next step after a batch whose output begins at before, and completes or
 // drops that output.
 func (c *Session) verdict(before int) reactor.Verdict {
 	switch {
@@ -261,8 +260,8 @@ func (c *Session) followConfig() {
 // largeRequest is the least client-query-buffer-limit: a request up to this size does not exceed it.
 const largeRequest = 1 << 20
 
-// boundInput closes a client that has sent more than client-query-buffer-limit in a request, or in a part of one, and in the
-// commands that wait for EXEC. It reports whether it did so.
+// boundInput closes a client whose input exceeds client-query-buffer-limit: a request, or a part of one, and
+// the commands that wait for EXEC. It reports whether it did so.
 func (c *Session) boundInput(pending int) bool {
 	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
 		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
@@ -272,8 +271,7 @@ func (c *Session) boundInput(pending int) bool {
 	return c.closing
 }
 
-// settle ends a batch: it counts the bytes that were read and written, and takes the output from
-// the session.
+// settle ends a batch: it counts the bytes that were read and written, and takes the output from the session.
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf
 	c.out.Buf = nil
@@ -293,23 +291,24 @@ func (c *Session) settle(consumed, before int) []byte {
 	return out
 }
 
-// noteTransactions notes for the replies of the batch what the session's transactions did.
+// noteTransactions records, for the replies of the batch, the work of the session's transactions.
 func (c *Session) noteTransactions() {
 	c.mark = max(c.mark, c.tx.TakeMark())
 	c.did |= c.tx.TakeDid()
 }
 
-// HasWritten reports whether a transaction of the batch has written. Its owner calls it.
+// HasWritten reports whether a transaction of the batch has written. Only the owner of the session may call
+// it.
 func (c *Session) HasWritten() bool {
 	c.noteTransactions()
 	return c.did&engine.Wrote != 0
 }
 
-// Push queues a message for the client, encoded for its protocol. Any goroutine
-// may call it. The message tells of data, and so leaves when the transactions that are under way may be told of.
+// Push queues a message for the client, encoded for its protocol. Any goroutine may call it. The message
+// reveals data, so it is sent only when the output of the current transactions may be sent.
 func (c *Session) Push(msg []byte) { c.push(msg, true) }
 
-// PushBare does the work of Push for a message that tells of no data. It waits for the messages before it alone.
+// PushBare queues a message that reveals no data. It waits only for the messages before it.
 func (c *Session) PushBare(msg []byte) { c.push(msg, false) }
 
 func (c *Session) push(msg []byte, tells bool) {
@@ -340,13 +339,13 @@ func (c *Session) push(msg []byte, tells bool) {
 
 var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
 
-// takePushes is TakePushes for messages that need not wait.
+// takePushes does the work of TakePushes for messages that need not wait.
 func (c *Session) takePushes(out []byte) []byte {
 	if !c.queued.Load() {
 		return out
 	}
 	if p := c.parked; p != nil {
-		// The reply that a command has read comes before the message that it is stale.
+		// The reply with a read value must precede the message that the value is stale.
 		if p.state.Load() == parkedRuns {
 			return out
 		}
@@ -355,8 +354,8 @@ func (c *Session) takePushes(out []byte) []byte {
 	return c.takeQueue(out)
 }
 
-// SendQueued writes the messages that wait for the client before the reply to its command x. In EXEC, and while the client
-// gets no replies, they keep waiting.
+// SendQueued writes the messages that wait for the client before the reply to its command x. In EXEC, and
+// while the client gets no replies, they continue to wait.
 func (c *Session) SendQueued(x *command.Ctx) {
 	if x == &c.ctx && c.reply == replyOn {
 		x.Out.Raw(c.takeQueue(nil))
@@ -402,8 +401,8 @@ func (c *Session) Closed(err error) {
 	c.cleanUp()
 }
 
-// cleanUp removes the session from all structures. If it is in many, a goroutine in the background
-// does so in slices.
+// cleanUp removes the session from all structures. If there are many, a goroutine in the background does so
+// in slices.
 func (c *Session) cleanUp() {
 	if c.lists() > ManyArgs {
 		c.svc.background.Go(c.leaveAll)
@@ -423,23 +422,24 @@ func (c *Session) leaveAll() {
 	c.svc.clientBytes.Add(-c.counted.Swap(0))
 }
 
-// Do runs one request in an embedded session and returns the reply. It waits while the command
-// does; see DoContext.
+// Do runs one request in an embedded session and returns the reply. If the command waits, so does Do; see
+// DoContext.
 func (c *Session) Do(args ...[]byte) resp.Value {
 	v, _ := c.DoContext(context.Background(), args...)
 	return v
 }
 
-// DoContext is Do with a context. When ctx ends, a command that waits ends, and so does a script
-// that has not written: it has then done nothing. The error is the context's, or engine.ErrClosed;
+// DoContext runs a request as Do does, with a context. When ctx ends, a waiting command ends, and so does a
+// script that has not written: it has then had no effect. The error is the context's, or engine.ErrClosed;
 // see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	v, _, err := c.DoSome(ctx, wire.Bound{}, args...)
 	return v, err
 }
 
-// DoSome is DoContext for a caller that needs a beginning of the reply alone. It copies no more than the bound allows; cut
-// reports that it has left something out. The command itself runs as always.
+// DoSome runs a request as DoContext does, for a caller that needs only the beginning of the reply. It copies
+// no more than the bound allows; cut reports that it has left something out. The command itself runs as
+// always.
 func (c *Session) DoSome(ctx context.Context, limit wire.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
 	c.out.CollectSome(limit)
 	c.doing, c.doneEarly, c.holds = ctx, nil, c.log.Holds()
@@ -465,8 +465,8 @@ func (c *Session) DoSome(ctx context.Context, limit wire.Bound, args ...[]byte) 
 	return v, c.out.Cut(), nil
 }
 
-// abandonWait reports whether a script that has done nothing is to end because its caller has left:
-// the caller's context has ended, or LeaveOn's channel is closed.
+// abandonWait reports whether a script that has had no effect must end because its caller has left: the
+// caller's context has ended, or LeaveOn's channel is closed.
 func (c *Session) abandonWait() bool {
 	if c.doing == nil || c.multi.on {
 		return false

@@ -32,12 +32,12 @@ type limits struct {
 	unsynced  atomic.Int64   // us for which a reply waits for a group: sync-timeout
 }
 
-// configs runs one CONFIG SET at a time, and lends its transaction to the code that applies the
-// directives: inside EXEC the engine's shards are locked already.
+// configs runs one CONFIG SET at a time, and lends its transaction to the code that applies the directives:
+// inside EXEC the engine's shards are already locked.
 type configs struct {
 	mu sync.Mutex // guards the fields below, and is held during a change
-	// recount means that there is a new memory limit. The service applies it when the change is
-	// over, because that locks shards, and their holders may read the configuration.
+	// recount means that there is a new memory limit. The service applies it after the change, because that
+	// locks shards, and their holders may read the configuration.
 	recount bool
 }
 
@@ -103,16 +103,17 @@ func (s *Service) setTrackMax(c *config.Set) error {
 func (s *Service) toKeeper(apply func(*durable.Keeper, *config.Set) error) func(*config.Set) error {
 	return func(c *config.Set) error {
 		if s.keeper == nil {
-			return nil // they read it when they are opened
+			return nil // the files read it when they are opened
 		}
 		return apply(s.keeper, c)
 	}
 }
 
-// keepsGroup refuses to change what a member of a group at sync-level disk has told the group.
+// keepsGroup refuses to change the durability that a group member at sync-level disk has promised to the
+// group.
 func (s *Service) keepsGroup(c *config.Set) error {
 	if s.Grouped() && c.String("sync-level") == "disk" && (!c.Bool("appendonly") || c.String("appendfsync") != "always") {
-		return errors.New("sync-level is disk: want appendonly yes and appendfsync always")
+		return errors.New("sync-level is disk; it needs appendonly yes and appendfsync always")
 	}
 	return nil
 }
@@ -143,8 +144,7 @@ func (s *Service) ChangeConfig(tx *engine.Tx, local bool, pairs []string) error 
 	return err
 }
 
-// limitMemory sets the memory limit of the configuration; of several concurrent changes the last
-// one stays.
+// limitMemory sets the memory limit of the configuration; of several concurrent changes the last one applies.
 func (s *Service) limitMemory(tx *engine.Tx) {
 	for {
 		limit := s.Config.MaxMemory()
@@ -204,7 +204,7 @@ func (s *Service) setLogLevel(c *config.Set) error {
 // outputLimit is one line of client-output-buffer-limit.
 type outputLimit struct {
 	hard, soft atomic.Int64 // bytes; 0: no limit
-	seconds    atomic.Int64 // how long soft may be exceeded
+	seconds    atomic.Int64 // the time for which soft may be exceeded
 }
 
 const (
@@ -226,13 +226,12 @@ func (c *Session) setLimits() {
 	c.parser.Limits = wire.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}
 }
 
-// replyFloor is the size from which on a reply counts for client-output-buffer-limit before the
-// transport has offered it to the socket. Redis has a buffer of that size for each client, which
-// its limit does not count.
+// replyFloor is the size above which a reply counts for client-output-buffer-limit before the transport has
+// offered it to the socket. Redis has a buffer of that size for each client, which its limit does not count.
 const replyFloor = 16 << 10
 
-// setTurn computes how much output one call of Serve makes: no more than a limit allows, so that
-// the output for a client that reads in time stays below it.
+// setTurn computes the output of one call of Serve: no more than a limit allows, so that the output for a
+// client that reads in time stays below the limit.
 func (s *Service) setTurn() {
 	turn := int64(yieldBytes)
 	for _, class := range []config.Class{config.Normal, config.PubSub} {
@@ -265,10 +264,10 @@ func (c *Session) replyTooLong(n int) bool {
 	return true
 }
 
-// overLimit reports whether n bytes of output waiting are too many for a client. If n is below the
-// soft limit and settled is set, the time for which that limit may be exceeded ends. The transport
-// sets settled, because it knows all output that waits. While messages move from the queue to the
-// transport, the producer of the next one sees neither.
+// overLimit reports whether n bytes of waiting output are too many for a client. If n is below the soft limit
+// and settled is set, the time for which that limit may be exceeded ends. The transport sets settled, because
+// it knows all waiting output. While messages move from the queue to the transport, the producer of the next
+// one sees neither.
 func (c *Session) overLimit(n int, settled bool) bool {
 	l := c.outLimit()
 	if hard := l.hard.Load(); hard > 0 && int64(n) >= hard {
@@ -299,9 +298,9 @@ func (c *Session) OutputExceeded(pending int) bool {
 	return c.overLimit(pending+n, true)
 }
 
-// IdleCheck implements reactor.IdleChecker. The transport calls it once a second. So sessions also
-// update the service's rates here, and detect that their waiting output has been too large for too
-// long although no more has come.
+// IdleCheck implements reactor.IdleChecker. The transport calls it once a second. So sessions also update the
+// service's rates here, and detect that their waiting output has been too large for too long even if no more
+// is added.
 func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.steady())
 	in, out := c.conn.Buffered()

@@ -7,14 +7,14 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// The server sends long values without copying them: the transport writes from the engine's memory,
-// which does not change meanwhile (engine.Tx.Lend), or takes over the buffer of a command that ran
-// in the background. So a client that does not read costs the memory of its replies only once, and
-// several clients with the same value share it.
+// The server sends long values without copying them: the transport writes from the engine's memory, which
+// does not change meanwhile (engine.Tx.Lend), or takes over the buffer of a command that ran in the
+// background. So a client that does not read costs the memory of its replies only once, and several clients
+// with the same value share it.
 
 const (
-	// bulkyFrom is the number of bytes of a connection's large buffers from which on it is
-	// worthwhile to release them after use.
+	// bulkyFrom is the number of bytes of a connection's large buffers above which it is worthwhile to release
+	// them after use.
 	bulkyFrom = 8 << 20
 )
 
@@ -31,7 +31,7 @@ func (c *connection) TakeShared() []reactor.Piece {
 	return p
 }
 
-// dropPieces drops the pieces after a place in the output, whose replies were taken back.
+// dropPieces drops the pieces after a position in the output, whose replies were taken back.
 func (c *connection) dropPieces(at int) {
 	for n := len(c.pieces); n > 0 && c.pieces[n-1].At > at; n-- {
 		c.pieces[n-1].Done()
@@ -46,8 +46,7 @@ func pieceBytes(pieces []reactor.Piece) (n int) {
 	return n
 }
 
-// releaseMemory makes the collector release the memory of large buffers that the connection no
-// longer needs.
+// releaseMemory makes the collector release large buffers that the connection no longer needs.
 func (c *connection) releaseMemory() {
 	if c.bulky >= bulkyFrom {
 		c.host.scheduleRelease()
@@ -67,7 +66,7 @@ func (c *Session) share(v []byte, uses *atomic.Int32) bool {
 	at := c.out.BulkAround(len(v))
 	c.pieces = append(c.pieces, reactor.Piece{At: at, Bytes: v, Uses: uses})
 	c.lent += len(v)
-	c.turn = 0 // one call of Serve sends no more than this
+	c.turn = 0 // one call of Serve sends no more than this reply
 	return true
 }
 

@@ -12,13 +12,12 @@ func (s *Service) clustered() bool { return s.cluster }
 // NodeID returns the node's id in the cluster of one node.
 func (s *Service) NodeID() string { return s.nodeID }
 
-// A cluster of one node has the rules of larger clusters, so that a program that works on it also
-// works on a larger one: the keys of a request, and of a transaction, have one slot, and there is
-// one database.
+// A cluster of one node has the rules of larger clusters, so that a program that works on it also works on a
+// larger one: the keys of a request, or of a transaction, must be in one slot, and there is one database.
 const errCrossSlot = command.ReplyError("CROSSSLOT Keys in request don't hash to the same slot")
 
-// oneSlot returns errCrossSlot if the keys of a request, or its shard channels, have several slots.
-// It returns no error for wrong arguments: the handler reports these.
+// oneSlot returns errCrossSlot if the keys of a request, or its shard channels, are in several slots. It
+// returns no error for wrong arguments: the handler reports these.
 func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {
 	slot := -1
 	if c.splits(&slot, spec, args) {
@@ -27,7 +26,7 @@ func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {
 	return nil
 }
 
-// crossesSlots reports whether the commands of a transaction have several slots.
+// crossesSlots reports whether the keys of a transaction's commands are in several slots.
 func (c *Session) crossesSlots(queue []queued) bool {
 	if !c.svc.cluster || c.replay {
 		return false
@@ -36,8 +35,8 @@ func (c *Session) crossesSlots(queue []queued) bool {
 	return slices.ContainsFunc(queue, func(q queued) bool { return c.splits(&slot, q.spec, q.args) })
 }
 
-// splits reports whether a request has a key whose slot is not *slot. If *slot is -1, it sets it
-// to the slot of the first key.
+// splits reports whether a request has a key whose slot is not *slot. If *slot is -1, it sets *slot to the
+// slot of the first key.
 func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 	refs, err := c.ctx.KeysOf(spec, args)
 	if err == nil {

@@ -37,9 +37,9 @@ const (
 	stressRounds  = 400 // of each client
 )
 
-// Clients that do everything at once, while directives change, keys are evicted,
-// expire and are flushed, leave an engine whose structures are sound, whose
-// memory comes back, and whose effects give the same keyspace.
+// Clients do everything at once, while directives change and keys are evicted, expire and are flushed.
+// Afterwards the engine's structures must be sound, its memory freed, and its effects must give the same
+// data.
 func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	seed := draw.Seed(t, *stressSeed)
@@ -68,13 +68,13 @@ func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 	}
 	s.empty()
 	s.close()
-	if !comes(func() bool { return runtime.NumGoroutine() <= before }) { // the timers' end by themselves
+	if !comes(func() bool { return runtime.NumGoroutine() <= before }) { // the goroutines of timers end by themselves
 		buf := make([]byte, 1<<20)
 		t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	}
 }
 
-// comes waits for what goroutines do when they get a turn, and reports whether it came.
+// comes waits for the work of other goroutines, and reports whether it was done.
 func comes(done func() bool) bool {
 	late := time.After(tier.Patience)
 	for !done() {
@@ -88,8 +88,8 @@ func comes(done func() bool) bool {
 	return true
 }
 
-// Whatever keys a command is given, whole or damaged, it finds them locked: the
-// engine panics at one that is not.
+// Whatever keys a command is given, whole or damaged, it finds them locked: the engine panics at a key that
+// is not.
 func TestNoCommandTouchesAKeyThatIsNotLocked(t *testing.T) {
 	s := newStress(t)
 	defer s.close()
@@ -106,7 +106,7 @@ func TestNoCommandTouchesAKeyThatIsNotLocked(t *testing.T) {
 				args = command.Damage(rng, args, 1+strings.Count(spec.Name, "|"))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // what waits is not waited for
+			cancel() // do not wait for waiting commands
 			_, _ = c.DoContext(ctx, args...)
 			if i%10 == 0 {
 				s.fill(c, rng)
@@ -135,8 +135,7 @@ type stress struct {
 	specs   []*command.Spec
 }
 
-// unfit are commands that end or stop more than their own client, or speak to
-// others.
+// unfit are commands that end or stop more than their own client, or contact other servers.
 var unfit = map[string]bool{
 	"shutdown": true, "debug": true, "monitor": true, "sync": true, "psync": true, "replicaof": true, "slaveof": true,
 	"failover": true, "migrate": true, "client|pause": true, "client|reply": true, "client|kill": true, "quit": true, "wait": true,
@@ -175,7 +174,7 @@ func (s *stress) close() {
 	s.db.Close()
 }
 
-// empty flushes, and waits until the memory is back.
+// empty flushes, and waits until the memory is freed.
 func (s *stress) empty() {
 	c := s.svc.NewSession(nil)
 	defer c.Closed(nil)
@@ -195,8 +194,8 @@ func (s *stress) empty() {
 	}
 }
 
-// follow runs the effects in the replica, in step, so that they do not pile up, and compares
-// the two now and then while the clients go on.
+// follow runs the effects in the replica, at the clients' pace so that they do not pile up, and compares the
+// two now and then while the clients continue.
 func (s *stress) follow(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		run := s.replica.Run
@@ -318,7 +317,7 @@ func (s *stress) big(rng *rand.Rand) []string {
 	return first
 }
 
-// trim takes many items away at once.
+// trim removes many items at once.
 func (s *stress) trim(rng *rand.Rand, key string) []string {
 	n := strconv.Itoa(rng.IntN(300))
 	switch key[0] {
@@ -360,7 +359,7 @@ func stressItem(rng *rand.Rand) string {
 	return strconv.Itoa(rng.IntN(1000))
 }
 
-// timedHash is the payload of a hash some of whose fields die within 100 ms.
+// timedHash is the payload of a hash some of whose fields expire within 100 ms.
 func (s *stress) timedHash(rng *rand.Rand, n int) string {
 	now := s.db.Clock().Micros() / 1000
 	var e rdb.Encoder
@@ -376,8 +375,7 @@ func (s *stress) timedHash(rng *rand.Rand, n int) string {
 	return string(rdb.Seal(e.Buf, e.Version()))
 }
 
-// administrator changes directives, flushes now and then, and looks whether
-// everything is sound.
+// administrator changes directives, flushes now and then, and checks the structures.
 func (s *stress) administrator(ctx context.Context, rng *rand.Rand) {
 	c := s.svc.NewSession(nil)
 	defer func() { c.Closed(nil) }()

@@ -20,11 +20,11 @@ func noPermission(why acl.Denial, spec *command.Spec, user string) error {
 	return command.ReplyError(why.Reply())
 }
 
-// permit returns the error to reply if the session's user may not run a request. The user u is not
-// an unlimited user.
+// permit returns the error reply if the session's user may not run a request. The user u must not be an
+// unlimited user.
 func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
 	if c.multi.on && spec.Has(command.NoMulti) && !spec.Has(command.NoQueue) {
-		return nil // the command is refused in any case, and for this reason
+		return nil // the command is refused in any case, for another reason
 	}
 	why, at := c.svc.acl.Check(&c.ctx, u, spec, args)
 	if why == acl.Allowed {
@@ -35,8 +35,8 @@ func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
 	return noPermission(why, spec, c.user.Name)
 }
 
-// permitQueued is permit for a command that EXEC is about to run: the rules of the user may have
-// changed since the command was queued.
+// permitQueued does the work of permit for a command that EXEC is about to run: the rules of the user may
+// have changed since the command was queued.
 func (c *Session) permitQueued(spec *command.Spec, args [][]byte) error {
 	u := c.user.User()
 	if u.Unlimited {
@@ -60,9 +60,9 @@ func refusedObject(why acl.Denial, spec *command.Spec, args [][]byte, at int) st
 	return admin.Clip(args[at], aclLogBytes)
 }
 
-// permitServed is permit for a command that has waited and is about to be served: the rules of the
-// user may have changed since the wait began. The caller holds the waiter's lock, and the session
-// is parked. tx is the transaction that serves the waiter; it may be nil.
+// permitServed does the work of permit for a command that has waited and is about to be served: the rules of
+// the user may have changed since the wait began. The caller holds the waiter's lock, and the session is
+// parked. tx is the transaction that serves the waiter; it may be nil.
 func (w *waiter) permitServed(tx *engine.Tx) error {
 	x, c := &w.ctx, w.c
 	u := c.user.User()
@@ -90,8 +90,8 @@ func allowsToo(c *command.Ctx, has func(*acl.Selector) bool) bool {
 	return acl.AllowsToo(c, Of(c).user.User(), has)
 }
 
-// MayName implements Host. The user needs the permission that DQ.CONFIG requires for the key: a
-// delay queue and its dead letters are named by it.
+// MayName implements Host. The user needs the permission that DQ.CONFIG requires for the key: that of a delay
+// queue, which names its dead letters.
 func (c *Session) MayName(x *command.Ctx, key []byte) error {
 	if len(key) == 0 || allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Need(command.Insert)) }) {
 		return nil
@@ -133,9 +133,9 @@ func (c *Session) MayReadKeys(x *command.Ctx) func(key []byte) bool {
 	}
 }
 
-// stayAllowed ends the connection if its user has lost the channels that the client has just
-// subscribed to. The rules may have changed after the request was permitted, and the change did not
-// see the new subscriptions.
+// stayAllowed ends the connection if its user has lost the channels that the client has just subscribed to.
+// The rules may have changed after the request was permitted, and that change did not see the new
+// subscriptions.
 func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 	u := c.user.User()
 	if u.AllChannels() {
@@ -177,7 +177,7 @@ func (s *Service) NeedsLogin() bool {
 // Accounts returns the users of the server.
 func (s *Service) Accounts() *acl.Accounts { return &s.acl }
 
-// ReloadUsers does what ACL LOAD does. Without the directive aclfile it does nothing.
+// ReloadUsers reloads the users as ACL LOAD does. Without the directive aclfile it does nothing.
 func (s *Service) ReloadUsers() error {
 	file := s.Config.File("aclfile")
 	if file == "" {
@@ -197,9 +197,8 @@ func (s *Service) setPassword(c *config.Set) error {
 	return err
 }
 
-// UsersChanged closes the connections whose user was deleted or lost its channels. by is the
-// session that made the change, or nil. An embedded session stays open, but the server refuses all
-// its commands.
+// UsersChanged closes the connections whose user was deleted or lost its channels. by is the session that
+// made the change, or nil. An embedded session stays open, but the server refuses all its commands.
 func (s *Service) UsersChanged(c acl.Change, by *Session) {
 	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so no session logs in as a deleted user now
 		for _, x := range s.clients.snapshot() {
@@ -233,9 +232,9 @@ func (c *Session) closeRemoved(by *Session) {
 
 var errRemoved = errors.New("its user was deleted, or may no longer use its channels")
 
-// setDefaultUser makes the default user the user of the session, as at its start; for the session of
-// an identity it is the identity's user. The session is logged in if the default user needs no
-// password or if the session is embedded.
+// setDefaultUser makes the default user the user of the session, as at its start; for the session of an
+// identity, the identity's user. The session is logged in if the default user needs no password or if the
+// session is embedded.
 func (c *Session) setDefaultUser() {
 	acc := c.svc.acl.Default()
 	if c.identity != nil {
@@ -246,8 +245,7 @@ func (c *Session) setDefaultUser() {
 	c.setLimits()
 }
 
-// Authenticate logs the session in with a name and a password. cmd is the command that does so, for
-// ACL LOG.
+// Authenticate logs the session in with a name and a password. cmd is the name of the command for ACL LOG.
 func (c *Session) Authenticate(cmd, name, password []byte) error {
 	if !c.svc.acl.Login(name, password, c.setUser) {
 		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
@@ -258,7 +256,7 @@ func (c *Session) Authenticate(cmd, name, password []byte) error {
 	return nil
 }
 
-// context returns where ACL LOG says that the session's requests are refused: at top level, in a
+// context returns the context in which ACL LOG reports the session's refused requests: at top level, in a
 // transaction or in a script.
 func (c *client) context() acl.Context {
 	if c.multi.on {
@@ -268,9 +266,8 @@ func (c *client) context() acl.Context {
 }
 
 const (
-	// aclLogBytes is the number of bytes that ACL LOG keeps of the refused object and of the user's
-	// name. aclLogClient is the number that it keeps of the client's description, which contains
-	// texts of the client.
+	// aclLogBytes is the number of bytes that ACL LOG keeps of the refused object and of the user's name.
+	// aclLogClient is the number that it keeps of the client's description, which contains texts of the client.
 	aclLogBytes  = admin.ClipBytes
 	aclLogClient = 1024
 )

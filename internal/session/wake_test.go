@@ -19,21 +19,21 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// waking is one story: client 1 runs setup, client 2 begins to wait, client 1 runs acts.
-// Then client 2 has got gets, and k and out hold left. Arguments of a request stand
-// between spaces, or between bars where one of them has a space.
+// waking is one scenario: client 1 runs setup, client 2 begins to wait, client 1 runs acts. Then client 2
+// must have received gets, and k and out must hold left. Arguments of a request are separated by spaces, or
+// by bars if one of them contains a space.
 type waking struct {
 	name        string
 	setup, acts []string
 	wait        string
 	gets, left  string
-	ours        bool // redis-server lacks a command, or leaves the client waiting
+	ours        bool // redis-server lacks a command, or does not wake the client
 }
 
-// still is the result of a client whose command continues to wait.
+// still is the result of a client whose command still waits.
 const still = "(waits)"
 
-// play plays a story and returns what client 2 got, and what there is then.
+// play runs a scenario and returns what client 2 received, and the data afterwards.
 func (w *waking) play(s transcript.Target) (gets, left string, err error) {
 	ask := func(args ...string) (v resp.Value) {
 		if err != nil {
@@ -57,7 +57,7 @@ func (w *waking) play(s transcript.Target) (gets, left string, err error) {
 		case "@restore": // SOURCE OPTIONS: RESTORE of k
 			payload := ask("DUMP", args[1]).Str
 			ask(append([]string{"RESTORE", "k", "0", payload}, args[2:]...)...)
-		case "@pass": // and what has expired then is found dead
+		case "@pass": // expired data is then removed by the commands that meet it
 			if err == nil {
 				err = s.Advance(20 * time.Millisecond)
 			}
@@ -135,8 +135,8 @@ func inline(v resp.Value) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// waiters are the commands that wait for a kind of value, what they get of the only
-// element of the value, and what there is then.
+// waiters are the commands that wait for a kind of value, the reply that each gets for the only element of
+// the value, and the data afterwards.
 var waiters = map[string][][3]string{
 	"list": {{"BLPOP k 0", "[k a]"}, {"BRPOP other k 0", "[k a]"}, {"BLMPOP 0 2 k other LEFT COUNT 3", "[k [a]]"},
 		{"BLMOVE k out LEFT LEFT 0", "a", "[a]"}, {"BRPOPLPUSH k out 0", "a", "[a]"},
@@ -149,7 +149,7 @@ var waiters = map[string][][3]string{
 	"queue": {{"DQ.POP k BLOCK 0", "[[a p 1 "}},
 }
 
-// contents make a value with the one element at src; only commands make it at k.
+// contents make a value with the one element at src; only these commands make it at k.
 var contents = map[string]string{"list": "RPUSH src a", "zset": "ZADD src 1 a", "stream": "XADD src 5-1 f v", "queue": "DQ.ADD src a p"}
 
 // ours reports whether no server of the tests has the command of a request.
@@ -160,8 +160,8 @@ func ours(request string) bool {
 
 const library = "FUNCTION|LOAD|#!lua name=l\nredis.register_function('mv', function(k) return redis.call('RENAME', k[1], k[2]) end)"
 
-// arrivals are the ways in which a value comes to be at k. A setup that begins with
-// "SELECT 1" makes k there. over ones replace a string: clients began to wait before it.
+// arrivals are the ways in which k can get a value. A setup that begins with "SELECT 1" makes k there. Those
+// with over replace a string, for which clients began to wait before.
 func arrivals(kind string) (all []waking) {
 	make := contents[kind]
 	there := strings.Replace(make, "src", "k", 1)
@@ -202,7 +202,7 @@ func arrivals(kind string) (all []waking) {
 	case "zset":
 		add("ZINCRBY", nil, "ZINCRBY k 1 a")
 		geo := []string{"GEOADD src 13 38 b", "ZADD src 1 a"}
-		at := []string{"ZADD src 1 a"} // a place like others
+		at := []string{"ZADD src 1 a"} // a location like others
 		add("GEORADIUS", at, "GEORADIUS src 0 0 30000 km STORE k")
 		add("GEORADIUSBYMEMBER", geo, "GEORADIUSBYMEMBER src a 1 m STORE k")
 		add("GEOSEARCHSTORE", geo, "GEOSEARCHSTORE k src FROMMEMBER a BYRADIUS 1 m")
@@ -216,9 +216,10 @@ func arrivals(kind string) (all []waking) {
 	return all
 }
 
-// wakings are all stories of clients that wait for what is not there.
+// wakings are all scenarios of clients that wait for a missing value.
 func wakings() (all []waking) {
-	// redis-server does not wake those that wait for a key that these overwrite, or lacks the command.
+	// redis-server does not wake clients that wait for a key that these commands overwrite, or it lacks the
+	// command.
 	leaves := []string{"LMOVEM", "LMOVEM of many", "BLMOVEM", "ZMOVEDUE", "SORT over",
 		"ZUNIONSTORE over", "ZINTERSTORE over", "ZDIFFSTORE over", "ZRANGESTORE over"}
 	for _, kind := range []string{"list", "zset", "stream", "queue"} {
@@ -243,8 +244,8 @@ func wakings() (all []waking) {
 	return append(all, leavings()...)
 }
 
-// leavings are the stories of readers whose stream or group goes, and of those that
-// wait for a lock that does.
+// leavings are the scenarios of readers whose stream or group is deleted, and of clients that wait for a
+// deleted lock.
 func leavings() (all []waking) {
 	const (
 		gone    = "-NOGROUP No such key 'k' or consumer group 'g' in XREADGROUP with GROUP option"
@@ -316,11 +317,11 @@ func leavings() (all []waking) {
 	return all
 }
 
-// check compares what a story came to.
+// check compares the result of a scenario.
 func (w *waking) check(t *testing.T, gets, left string, err error) {
 	t.Helper()
-	// Of two keys that went, one is named: here the one that went first, on the newer
-	// servers the first of the command (blocked-order).
+	// If two keys were deleted, one is named: here the one that was deleted first, on newer servers the first of
+	// the command (blocked-order).
 	gets = strings.Replace(gets, "such key 'k2'", "such key 'k'", 1)
 	same := gets == w.gets
 	switch {
@@ -371,8 +372,8 @@ func TestAWaiterIsServedAsByARealServer(t *testing.T) {
 	}
 }
 
-// givenUp are commands that wait with the id of their client, what makes what they wait
-// for, and how it is seen that it was not taken.
+// givenUp are commands that wait with the id of their client, the command that makes the value, and the check
+// that the value was not taken.
 var givenUp = [][4]string{
 	{"BLPOP k 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
 	{"BLMOVE k out LEFT LEFT 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
@@ -433,8 +434,8 @@ func TestAnElementIsNotLostToAClientWhoseWaitEnds(t *testing.T) {
 	}
 }
 
-// The client's loop closes the connection some time after it was told to. What is made
-// in between is not handed over.
+// The client's loop closes the connection some time after the decision. A value that is made in between is
+// not handed over.
 func TestAnElementIsNotLostToAClientThatIsEvictedWhileItWaits(t *testing.T) {
 	for _, w := range givenUp {
 		s := services.Start(t)
