@@ -31,8 +31,8 @@ func aclHelp() command.Spec {
 // perUser is the complexity of commands that visit every user.
 const perUser = "O(N). Where N is the number of configured users."
 
-// everyNode holds the tips of commands that a cluster client sends to all nodes. Such a command
-// succeeds when it has succeeded on every node.
+// everyNode holds the tips of commands that a cluster client sends to all nodes. Such a command succeeds only
+// if it has succeeded on every node.
 var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succeeded"}
 
 var specACLWhoami = command.Spec{

@@ -20,8 +20,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// secretWorld is a server on which the user ann may use the keys ok*, and may not use the
-// keys no*. What the latter hold is the world's own.
+// secretWorld is a server on which the user ann may use the keys ok*, and may not use the keys no*. The
+// values of the latter are the world's secret.
 type secretWorld struct {
 	svc   *session.Service
 	admin *session.Session
@@ -48,11 +48,11 @@ func newSecretWorld(t *testing.T, rules ...string) *secretWorld {
 	return w
 }
 
-// okKeys may be used by ann, noKeys may not.
+// ann may use okKeys, but not noKeys.
 var okKeys, noKeys = []string{"ok1", "ok2", "ok3"}, []string{"no1", "no2", "no3"}
 
-// fillings make a key of a kind, by the group whose commands use it. They have the key
-// for K, what it holds for TEXT, and a number that follows from that for NUM.
+// fillings make a key of a kind, by the group whose commands use it. K stands for the key, TEXT for its
+// content, and NUM for a number that follows from the content.
 var fillings = []struct {
 	group    command.Group
 	requests [][]string
@@ -75,7 +75,7 @@ var fillings = []struct {
 	{command.GroupBitmap, [][]string{{"SET", "K", "TEXT"}}},
 }
 
-// kinds draws what each key is to hold: mostly what the command is for.
+// kinds draws the kind of each key: mostly the kind that the command uses.
 func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
 	fitting := rng.IntN(len(fillings))
 	for i, f := range fillings {
@@ -88,7 +88,7 @@ func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
 		case 0:
 			of = append(of, rng.IntN(len(fillings)))
 		case 1:
-			of = append(of, n/len(okKeys)) // a string where the user may not look
+			of = append(of, n/len(okKeys)) // a string if the user may not read it
 		default:
 			of = append(of, fitting)
 		}
@@ -96,8 +96,8 @@ func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
 	return of
 }
 
-// roundsOf returns the number of requests that a command gets: more where its keys, or what it does
-// with them, depend on further arguments.
+// roundsOf returns the number of requests for a command: more if its keys, or its use of them, depend on
+// further arguments.
 func roundsOf(spec *command.Spec) int {
 	if spec.Keys != nil || spec.KeyOptions != nil {
 		return 200
@@ -112,8 +112,8 @@ func named() map[string][]string {
 		"longitude": {"13"}, "latitude": {"52"}}
 }
 
-// refill makes all keys again, each of its kind. secret is what those that ann may not
-// use hold, where the others have "a".
+// refill makes all keys again, each of its kind. secret is the content of the keys that ann may not use; the
+// others have "a".
 func (w *secretWorld) refill(t *testing.T, kinds []int, secret string) {
 	t.Helper()
 	do(w.admin, "FLUSHALL")
@@ -141,7 +141,7 @@ func (w *secretWorld) refill(t *testing.T, kinds []int, secret string) {
 	}
 }
 
-// dumps are the values of some keys, and whether they are there.
+// dumps returns the values of some keys, and whether they exist.
 func (w *secretWorld) dumps(keys []string) (all string) {
 	for _, k := range keys {
 		all += fmt.Sprintf("%q %q %q\n", k, do(w.admin, "DUMP", k), do(w.admin, "PEXPIRETIME", k))
@@ -149,7 +149,7 @@ func (w *secretWorld) dumps(keys []string) (all string) {
 	return all
 }
 
-// asAnn runs a request as ann in a new session; what would wait does not.
+// asAnn runs a request as ann in a new session; a command that would wait does not.
 func (w *secretWorld) asAnn(t *testing.T, args [][]byte) string {
 	c := w.svc.NewSession(nil)
 	defer c.Closed(nil)
@@ -165,21 +165,20 @@ func (w *secretWorld) asAnn(t *testing.T, args [][]byte) string {
 	return strings.Join(transcript.Lines(v), "\n")
 }
 
-// sayNothing are the commands whose replies the comparison leaves out, and why.
+// sayNothing are the commands whose replies the comparison leaves out, with the reason.
 var sayNothing = map[string]string{
 	"migrate":      "it speaks to other servers; its keys are compared with redis-server's",
 	"debug|object": "the length in a dump is a size, and a dump is compressed",
 }
 
-// drawn reports whether a request wants a random deadline.
+// drawn reports whether a request asks for a random deadline.
 func drawn(args [][]byte) bool {
 	return slices.ContainsFunc(args, func(a []byte) bool { return command.EqualFold(a, "JITTER") })
 }
 
-// A user's commands see and change the keys that the user may use, and no others: for
-// every command with keys, with random requests that fit its grammar and damaged ones, the
-// replies do not depend on what the others hold, and the others stay as they are. So the
-// keys that are checked are those that are used.
+// A user's commands read and change only the keys that the user may use. For every command with keys, with
+// random requests that fit its grammar and damaged ones, the replies do not depend on the content of the
+// other keys, and those keys do not change. So the checked keys are the used keys.
 func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 	tier.Sequential(t)
 	one, two := newSecretWorld(t, "~ok*"), newSecretWorld(t, "~ok*")
@@ -232,9 +231,8 @@ func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 	}
 }
 
-// A user that may write to keys and not read them learns nothing of what they hold, but
-// their type, their sizes, and whether an item that the user names is there, which counts
-// as metadata, as in Redis.
+// A user that may write to keys but not read them learns nothing about their content, except their type,
+// their sizes, and whether an item that the user names exists, which counts as metadata, as in Redis.
 func TestNoReplyTellsAWriterOfValues(t *testing.T) {
 	tier.Sequential(t)
 	one, two := newSecretWorld(t, "~ok*", "%W~no*"), newSecretWorld(t, "~ok*", "%W~no*")
@@ -255,7 +253,7 @@ func TestNoReplyTellsAWriterOfValues(t *testing.T) {
 			args := command.Generate(rng, spec, &pools)
 			of := kinds(rng, spec)
 			one.refill(t, of, "secret")
-			two.refill(t, of, "hidden") // of one length
+			two.refill(t, of, "hidden") // of the same length
 			mine, theirs := one.asAnn(t, slices.Clone(args)), two.asAnn(t, slices.Clone(args))
 			if !strings.HasPrefix(mine, "(error)") {
 				allowed++

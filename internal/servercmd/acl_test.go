@@ -152,7 +152,7 @@ func TestUsersOfAnACLFile(t *testing.T) {
 	steps("ACL LOAD", "(error) ERR Error loading ACLs, opening file '"+file+"': No such file or directory")
 }
 
-// A load keeps the clients that may stay.
+// A load keeps the clients whose users still allow their subscriptions.
 func TestLoadClosesClientsWhoseUserIsGoneOrMayNotListen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(file, []byte("user a on nopass +@all &*\nuser b on nopass +@all &*\nuser c on nopass +@all &*\n"),
@@ -278,9 +278,9 @@ func TestEveryStateOfPermission(t *testing.T) {
 // runs is the number of requests for each command and user.
 const runs = 20
 
-// What users may do with which keys is the same as on redis-server: for every
-// command that both have, with random arguments. In requests that do not fit the
-// grammar, which the commands refuse, the two may see different keys.
+// The permissions of users for keys are the same as on redis-server: for every command that both have, with
+// random arguments. In requests that do not fit the grammar, which the commands refuse, the two may find
+// different keys.
 func TestDryRunsAgreeWithARealServer(t *testing.T) {
 	tier.Sequential(t)
 	real := transcript.NewServer(realserver.Start(t, "redis-server"))
@@ -326,8 +326,8 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 				request = command.Damage(rng, request, 1+strings.Count(spec.Name, "|"))
 			}
 			words := make([]string, len(request))
-			// What is not a request on one of the two has no keys on it either: those
-			// without keys where some must be, and those with newer options.
+			// A request that one of the two refuses has no keys there: for instance one without a required key, or
+			// with newer options.
 			n := int64(len(request))
 			skip := n != arity && (arity > 0 || n < -arity) && arity != int64(spec.Arity())
 			if spec.ArityOK(request) {
@@ -347,7 +347,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 				got = strings.Replace(got, "User "+u[0]+" has", "This user has", 1) // noperm-texts
 				fits := (got == "OK" || stricter[spec.Name] == "") && (spec.Match(request) == nil || !spec.ArityOK(request))
 				if fits && want == "OK" && readsToo[spec.Name] != "" {
-					// A user that may read the keys as well may run it.
+					// A user that may also read the keys may run it.
 					fits = do(c, append([]string{"ACL", "DRYRUN", u[0] + "+r"}, words...)...) != "OK"
 				}
 				if got != want && fits {
@@ -363,8 +363,8 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 	t.Logf("%d requests, %d of them refused", asked, denied)
 }
 
-// stricter are the commands that have more keys here than on redis-server, for
-// some requests, and why.
+// stricter are the commands that have more keys here than on redis-server, for some requests, with the
+// reason.
 var stricter = map[string]string{
 	"migrate":           "KEYS beside a key is a syntax error, for which Redis looks at no keys",
 	"pfmerge":           "without sources Redis looks at no keys",
@@ -372,8 +372,8 @@ var stricter = map[string]string{
 	"georadiusbymember": "of STORE and STOREDIST in one request Redis looks at the last one alone",
 }
 
-// readsToo are the commands that need the right to read their key here, where Redis
-// is content with the right to write, and why.
+// readsToo are the commands that need the right to read their key here, although Redis requires only the
+// right to write, with the reason.
 var readsToo = map[string]string{
 	"zadd":       "INCR returns a score, and CH tells whether it was another",
 	"geoadd":     "CH tells whether a member was elsewhere",
@@ -427,8 +427,8 @@ func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {
 	}
 }
 
-// Users change while connections use them; see that with -race. Afterwards
-// no client receives messages of a channel that its user has lost.
+// Users change while connections use them; run this with -race. Afterwards no client receives messages of a
+// channel that its user has lost.
 func TestUsersChangeWhileTheyWork(t *testing.T) {
 	s, err := withConfig(t, config.New())
 	if err != nil {

@@ -20,8 +20,8 @@ var specClient = command.Spec{
 
 var specClientHelp = command.HelpSpec("client", command.GroupConnection, 0)
 
-// ownFlags are the flags of subcommands that look at their own connection. adminFlags are those of
-// subcommands that reach other connections.
+// ownFlags are the flags of subcommands about their own connection. adminFlags are those of subcommands that
+// reach other connections.
 const (
 	ownFlags   = command.NoScript | command.Loading | command.Stale
 	adminFlags = ownFlags | command.Admin
@@ -297,8 +297,8 @@ var specClientList = command.Spec{
 	Run: runClientList,
 }
 
-// clientBytes is the number of bytes that a command walks over in the time that it takes to
-// describe or close one connection.
+// clientBytes is the number of bytes that a command can scan in the time that it takes to describe or close
+// one connection.
 const clientBytes = 1024
 
 func runClientList(c *command.Ctx) error {

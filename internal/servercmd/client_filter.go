@@ -10,9 +10,9 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// clientFilter selects the connections that CLIENT LIST shows and CLIENT KILL closes: those that
-// pass every test. A filter that is given again replaces the first one. Only ID and NOT-ID add
-// their ids to those given before.
+// clientFilter selects the connections that CLIENT LIST shows and CLIENT KILL closes: those that pass every
+// test. A repeated filter replaces the earlier one, except that ID and NOT-ID add their ids to the earlier
+// ones.
 type clientFilter struct {
 	ids    map[string]map[int64]bool // of "ID" and "NOT-ID"
 	tests  map[string]clientTest     // by the name of the filter

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// The states are those of redis-server 7.0.15; watch is that of 7.4.
+// The expected states are those of redis-server 7.0.15; watch is that of 7.4.
 func TestClientListShowsRefusedAndQueuedCommands(t *testing.T) {
 	svc := services.Start(t)
 	clock := svc.DB.Clock().(*clock.Manual)

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// filtered are the filters of CLIENT LIST and CLIENT KILL that Valkey 9 has, with values
-// that some of the clients of TestFiltersOfClientsAgreeWithValkey have and that none has.
+// filtered are the filters of CLIENT LIST and CLIENT KILL in Valkey 9, with values that some of the clients
+// of TestFiltersOfClientsAgreeWithValkey have, and values that none has.
 var filtered = []string{
 	"TYPE normal", "TYPE pubsub", "TYPE master", "TYPE primary", "TYPE replica", "TYPE robot", "USER default", "USER none",
 	"ADDR 192.0.2.1:1", "FLAGS N", "FLAGS P", "FLAGS x", "FLAGS Px", "FLAGS N?", `FLAGS ""`, "NAME two", "NAME TWO", "NAME none",
@@ -24,22 +24,22 @@ var filtered = []string{
 	"IP 127.0.0.1", "IP 192.0.2.1", `IP ""`,
 }
 
-// filteredAlone have no opposite with NOT-.
+// filteredAlone are the filters without a NOT- form.
 var filteredAlone = []string{"MAXAGE 1000", "MAXAGE 0", "MAXAGE -1", "MAXAGE x", "IDLE 1000", "IDLE 0", "IDLE x", "SKIPME yes",
 	"SKIPME no", "SKIPME maybe", "NOT-MAXAGE 1", "NOT-IDLE 1", "NOT-SKIPME yes", "NONE x", "NOT-ID x", "MAXAGE", "NOT-ID"}
 
-// filteredTogether are several filters.
+// filteredTogether are combinations of filters.
 var filteredTogether = []string{"NAME two NAME me", "NAME two NOT-NAME me", "NOT-NAME two NOT-NAME me", "DB 3 DB 0",
 	"FLAGS P FLAGS x", "TYPE normal FLAGS x", "TYPE normal NOT-TYPE pubsub", "SKIPME yes SKIPME no",
 	"USER default NAME two DB 0 LIB-NAME lib", "USER default USER none", "name two db 0",
 	"ID %1 %2", "ID %1 ID %2", "NOT-ID %1 %2", "NOT-ID %1 NOT-ID %2", "ID %1 %2 NOT-ID %2", "ID %1 %2 TYPE normal NAME two", "ID %1 NAME"}
 
-// clientNames are the names that CLIENT LIST shows.
+// clientNames matches the names that CLIENT LIST shows.
 var clientNames = regexp.MustCompile(`(?m) name=(\w*) `)
 
-// listed gives the replies to CLIENT LIST and CLIENT KILL with each filter, as the names of
-// the clients, or as the error. What CLIENT KILL would close it does not: each filter comes
-// with NAME none behind it, which no client passes.
+// listed returns the replies to CLIENT LIST and CLIENT KILL with each filter, as the names of the clients, or
+// as the error. CLIENT KILL closes nothing here: each filter is followed by NAME none, which no client
+// passes.
 func listed(t *testing.T, target transcript.Target) []string {
 	t.Helper()
 	ask := func(n int, args ...string) resp.Value {
@@ -87,7 +87,7 @@ func listed(t *testing.T, target transcript.Target) []string {
 	return replies
 }
 
-// The filters of Valkey 9 choose the same clients, and refuse the same mistakes.
+// The filters select the same clients as in Valkey 9, and refuse the same mistakes.
 func TestFiltersOfClientsAgreeWithValkey(t *testing.T) {
 	e, err := transcript.NewEngine()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestFiltersOfClientsAgreeWithValkey(t *testing.T) {
 	for i := range ours {
 		want := theirs[i]
 		if strings.Contains(want, "ID x: ") || strings.HasPrefix(want, "KILL NOT-ID: ") {
-			// Valkey: a syntax error; here as in Redis.
+			// Valkey replies a syntax error; ebb replies as Redis does.
 			if covers, err := compat.Covers("client-id-errors", realserver.Valkey9); !covers || err != nil || ours[i] == want {
 				t.Errorf("%s, Valkey %s: %v %v", ours[i], want, covers, err)
 			}
@@ -113,8 +113,7 @@ func TestFiltersOfClientsAgreeWithValkey(t *testing.T) {
 	}
 }
 
-// CLIENT KILL MAXAGE has the replies of Redis 8, and the filters of Valkey are the only ones that
-// Redis does not take.
+// CLIENT KILL MAXAGE has the replies of Redis 8, and Redis refuses only the filters of Valkey.
 func TestFiltersOfClientsAgreeWithRedis(t *testing.T) {
 	e, err := transcript.NewEngine()
 	if err != nil {
@@ -160,7 +159,7 @@ func TestFiltersOfClientsAgreeWithRedis(t *testing.T) {
 	}
 }
 
-// MONITOR shows a script and a function that cannot run as the three servers do.
+// MONITOR shows a script and a function that cannot run, as on the three servers.
 func TestMonitorShowsScriptsThatFail(t *testing.T) {
 	e, err := transcript.NewEngine()
 	if err != nil {

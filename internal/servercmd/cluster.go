@@ -336,8 +336,7 @@ func runClusterGetKeysInSlot(c *command.Ctx) error {
 	return nil
 }
 
-// clusterRefused returns the commands that change a cluster or concern other nodes. The server
-// refuses them.
+// clusterRefused returns the commands that change a cluster or concern other nodes. The server refuses them.
 func clusterRefused() []*command.Spec {
 	node, slots := []command.Arg{command.Str("node-id")}, []command.Arg{command.Repeat(command.Int("slot"))}
 	ranges := []command.Arg{command.Repeat(command.Block("start-slot_end-slot", command.Int("start-slot"), command.Int("end-slot")))}

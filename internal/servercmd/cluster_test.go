@@ -89,8 +89,8 @@ func TestTheKeysOfASlotAreFound(t *testing.T) {
 	}
 }
 
-// What works on a cluster of one works on any: keys of several slots are refused,
-// and other databases.
+// A program that works on a cluster of one works on any: keys in several slots are refused, and so are other
+// databases.
 func TestAClusterOfOneHasTheRulesOfMany(t *testing.T) {
 	svc := services.Start(t, "--cluster-enabled", "yes")
 	c := svc.NewSession(services.Quiet{})

@@ -69,8 +69,8 @@ func runDebugSleep(c *command.Ctx) error {
 	return nil
 }
 
-// leadingNumber returns the number that text begins with, or 0 if it begins with none. DEBUG SLEEP
-// of Redis reads any text in this way.
+// leadingNumber returns the number at the beginning of text, or 0 if there is none. DEBUG SLEEP of Redis
+// reads any text in this way.
 func leadingNumber(text []byte) float64 {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	for n := min(len(text), 64); n > 0; n-- {

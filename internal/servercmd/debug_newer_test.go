@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// debugged are the replies to DEBUG's tools for test suites, in RESP2 and RESP3.
+// debugged returns the replies to DEBUG's tools for test suites, in RESP2 and RESP3.
 func debugged(t *testing.T, target transcript.Target, program string) map[string]string {
 	t.Helper()
 	replies := map[string]string{}
@@ -52,7 +52,7 @@ func debugged(t *testing.T, target transcript.Target, program string) map[string
 			count := 1
 			if kind == "push" && proto == "3" {
 				if count = 2; program == realserver.Redis7 {
-					continue // the message comes before the reply
+					continue // the message precedes the reply
 				}
 			}
 			replies[proto+" "+kind] = ask(n, count, "DEBUG PROTOCOL "+kind)

@@ -172,7 +172,7 @@ func protocolAttribute(c *command.Ctx) {
 	c.Out.BulkString("Some real reply following the attribute")
 }
 
-// protocolPush writes the reply and then the message. An embedded caller gets no messages.
+// protocolPush writes the reply, and then the message. An embedded caller gets no message.
 func protocolPush(c *command.Ctx) {
 	c.Out.BulkString("Some real reply following the push reply")
 	if c.Out.Collecting() {

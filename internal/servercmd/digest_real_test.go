@@ -16,7 +16,7 @@ type fuzzer struct{ rng *rand.Rand }
 
 func (f *fuzzer) n(n int) int { return f.rng.IntN(n) }
 
-// item is a field, member or value: often a number, sometimes long.
+// item returns a field, member or value: often a number, sometimes long.
 func (f *fuzzer) item() string {
 	switch f.n(8) {
 	case 0:
@@ -31,8 +31,7 @@ func (f *fuzzer) item() string {
 	return fmt.Sprint("item", f.n(40))
 }
 
-// score is a score in full range, but for -0, which Redis forgets in its small
-// layout only.
+// score returns any score except -0, which Redis loses in its small layout only.
 func (f *fuzzer) score() string {
 	switch f.n(8) {
 	case 0:
@@ -45,7 +44,7 @@ func (f *fuzzer) score() string {
 	return strconv.FormatFloat(f.rng.NormFloat64()*math.Pow(10, float64(f.n(30)-10)), 'g', -1, 64)
 }
 
-// some gives up to 12 results of f.
+// some returns up to 12 results of one.
 func (f *fuzzer) some(one func() []string) (all []string) {
 	for range 1 + f.n(12) {
 		all = append(all, one()...)
@@ -53,7 +52,7 @@ func (f *fuzzer) some(one func() []string) (all []string) {
 	return all
 }
 
-// change is a request that changes data.
+// change returns a request that changes data.
 func (f *fuzzer) change() []string {
 	id := fmt.Sprint(f.n(4))
 	items := func() []string { return []string{f.item()} }
@@ -90,7 +89,7 @@ func (f *fuzzer) change() []string {
 	return []string{"SELECT", fmt.Sprint(f.n(3))}
 }
 
-// Equal data has equal digests, here and there, in small and large layouts.
+// Equal data has equal digests on both servers, in small and large layouts.
 func TestDigestsAreThoseOfRedis(t *testing.T) {
 	tier.Sequential(t)
 	table, err := DefaultTable()

@@ -101,7 +101,7 @@ func (c engineSession) ok(t tester, args ...string) resp.Value {
 	return v
 }
 
-// strs are the parts of an array.
+// strs returns the elements of an array as strings.
 func strs(v resp.Value) (out []string) {
 	for _, e := range v.Elems {
 		out = append(out, e.Str)
@@ -109,7 +109,7 @@ func strs(v resp.Value) (out []string) {
 	return out
 }
 
-// content reads a key back: its type, and all of its items.
+// content returns a key's type and all of its items.
 func (c *realConn) content(t tester, key string) []string {
 	kind := c.ok(t, "TYPE", key).Str
 	out := []string{kind}
@@ -142,7 +142,7 @@ func (c *realConn) content(t tester, key string) []string {
 	return out
 }
 
-// streamState leaves out what says how a server holds a stream.
+// streamState removes the fields that describe a server's layout of a stream.
 func streamState(v resp.Value) resp.Value {
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		switch v.Elems[i].Str {
@@ -153,8 +153,8 @@ func streamState(v resp.Value) resp.Value {
 	return v
 }
 
-// TestPayloadsPassThroughToRedis restores what real servers have dumped, and has
-// redis-server restore what comes of it.
+// TestPayloadsPassThroughToRedis restores payloads of real servers, and lets redis-server restore the dumps
+// of the result.
 func TestPayloadsPassThroughToRedis(t *testing.T) {
 	real, ours := dialReal(t), embedded(t)
 	for _, s := range rdbtest.Payloads(t, "../rdb/testdata", "*") {
@@ -181,8 +181,9 @@ func TestPayloadsPassThroughToRedis(t *testing.T) {
 	}
 }
 
-// TestWholeScoresAreDumpedAsInRedis compares payloads of sorted sets byte by byte: Redis has the whole numbers up to 1<<62 as
-// integers in a listpack. LZF differs, so each server restores the compressed payload of the other.
+// TestWholeScoresAreDumpedAsInRedis compares payloads of sorted sets byte by byte: Redis stores whole numbers
+// up to 1<<62 as integers in a listpack. The output of LZF differs, so each server restores the compressed
+// payload of the other.
 func TestWholeScoresAreDumpedAsInRedis(t *testing.T) {
 	real, ours := dialReal(t), embedded(t)
 	all := []string{"ZADD", "all"}
@@ -257,8 +258,8 @@ func build(t *rapid.T, key string, do func(args ...string)) {
 	do(args...)
 }
 
-// TestRandomValuesGoToRedisAndBack builds values on one side, and moves them to
-// the other and back by DUMP and RESTORE.
+// TestRandomValuesGoToRedisAndBack builds values on one server, and moves them to the other and back by DUMP
+// and RESTORE.
 func TestRandomValuesGoToRedisAndBack(t *testing.T) {
 	real, ours := dialReal(t, "--enable-debug-command", "yes"), embedded(t)
 	draw.Check(t, func(t *rapid.T) {

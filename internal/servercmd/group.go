@@ -11,24 +11,27 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// GROUP is the operator's side of a group (docs/design/group.md). Each node takes it, and asks the leader of the group's directory.
+// GROUP is the operator's interface to a group (docs/design/group.md). Each node accepts it, and asks the
+// leader of the group's directory.
 
 const (
-	errNoGroup    = command.ReplyError("ERR this server belongs to no group: want one that runs with --group")
-	errNode       = command.ReplyError("ERR a node is a number from 1 on, as GROUP STATUS shows it")
-	errAcceptLoss = command.ReplyError("ERR it may lose acknowledged writes: GROUP RECOVER node ACCEPT-LOSS does it")
+	errNoGroup    = command.ReplyError("ERR this server belongs to no group; start it with --group")
+	errNode       = command.ReplyError("ERR the node must be a number from 1 on, as GROUP STATUS shows it")
+	errAcceptLoss = command.ReplyError("ERR the recovery may lose acknowledged writes; GROUP RECOVER node ACCEPT-LOSS accepts that")
 
 	groupSince = "0.7.0"
-	// groupFlags are those of subcommands that wait for other nodes. They hold no shard: the server may have to change its role.
+	// groupFlags are the flags of subcommands that wait for other nodes. They hold no shard, because the server
+	// may have to change its role.
 	groupFlags = adminFlags | command.NoMulti | command.Slow
 )
 
-// groupErrors are those of all subcommands that change a group, before their own.
+// groupErrors returns the errors that all subcommands that change a group have in common, followed by their
+// own.
 func groupErrors(own ...string) []string {
 	return append([]string{string(errNoGroup) + ": the server runs alone"}, own...)
 }
 
-const errorOfNode = string(errNode) + ": it is none"
+const errorOfNode = string(errNode) + ": the argument is another text"
 
 func groupExample(request string) string {
 	return "> GROUP " + request + "\n(error) " + string(errNoGroup) + "\n"
@@ -72,7 +75,8 @@ func runGroupStatus(c *command.Ctx) error {
 	return nil
 }
 
-// ofGroup returns the run function of a subcommand that changes the group. read reads its arguments, those behind the subcommand.
+// ofGroup returns the run function of a subcommand that changes the group. read reads the arguments after the
+// subcommand.
 func ofGroup(read func(args [][]byte) (change func(context.Context, session.GroupOperator) error, err error)) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		change, err := read(c.Args[2:])
@@ -88,7 +92,7 @@ func ofGroup(read func(args [][]byte) (change func(context.Context, session.Grou
 		client := session.Of(c).Info()
 		asked := []any{"id", client.ID, "user", client.User.Name, "command", c.Spec.ShortName(), "argument", string(c.Args[2])}
 		if err := change(c.Host.Context(), g); err != nil {
-			svc.Log.Warn("a client asked for a change of the group, which is not done", append(asked, "error", err)...)
+			svc.Log.Warn("a client asked for a change of the group, which failed", append(asked, "error", err)...)
 			return command.ReplyError("ERR " + cleantext.Reply(err.Error()))
 		}
 

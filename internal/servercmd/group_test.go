@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// operated is a group that notes what an operator asks for. The server is its only node.
+// operated is a group that records the requests of an operator. The server is its only node.
 type operated struct {
 	session.Member
 	asked []string
@@ -41,7 +41,7 @@ func (g *operated) Numbers() admin.GroupNumbers {
 	return admin.GroupNumbers{Epoch: 7, InSync: 2, Promoted: 3, HandedOver: 1, Replaced: 2}
 }
 
-// inGroup returns a service that is a member of a group, and what it logs.
+// inGroup returns a service that is a member of a group, and its log.
 func inGroup(t *testing.T) (*session.Service, *operated, *strings.Builder) {
 	t.Helper()
 	var hooks session.Hooks
@@ -76,7 +76,7 @@ func TestAnOperatorChangesTheGroup(t *testing.T) {
 		if got := do(c, words...); !strings.HasPrefix(got, "(error) ERR not in sync:") || strings.ContainsAny(got, "\r\n") {
 			t.Errorf("%s that fails: %q", request, got)
 		}
-		if !strings.Contains(log.String(), "which is not done") {
+		if !strings.Contains(log.String(), "which failed") {
 			t.Errorf("%s that fails is not logged", request)
 		}
 	}

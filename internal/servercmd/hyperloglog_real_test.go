@@ -48,8 +48,8 @@ func TestHyperLogLogsAreRedisByteForByte(t *testing.T) {
 	beside(t, requests)
 }
 
-// Redis does not notice that an opcode lacks its second byte, and PFADD before
-// it notices anything may have changed the value, so those are left out.
+// Redis does not notice that an opcode lacks its second byte, and PFADD may have changed the value before it
+// notices a fault, so those are left out.
 func TestForeignHyperLogLogsAreTakenAsByRedis(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	var requests [][]string

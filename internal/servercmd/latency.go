@@ -43,7 +43,7 @@ func runLatencyLatest(c *command.Ctx) error {
 	for _, name := range names {
 		s := m.Get(name)
 		if len(s.Samples) == 0 {
-			continue // it was reset meanwhile
+			continue // the event was reset meanwhile
 		}
 		n++
 		c.Out.Array(4)

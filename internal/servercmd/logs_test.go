@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// longestKept returns the longest text that the entries of ACL LOG and of SLOWLOG hold.
+// longestKept returns the longest text in the entries of ACL LOG and of SLOWLOG.
 func longestKept(svc *session.Service) (n int) {
 	for _, e := range svc.Accounts().Log.Newest(1000) {
 		n = max(n, len(e.Object), len(e.User), len(e.Client))
@@ -22,8 +22,8 @@ func longestKept(svc *session.Service) (n int) {
 	return n
 }
 
-// What a client sends may be long, and the logs keep 128 entries: a key, a channel, the
-// name of a user that there is not, and the client's own name are kept in part.
+// A client may send long texts, and the logs keep 128 entries: so they keep only a part of a key, a channel,
+// the name of an unknown user, and the client's own name.
 func TestLogsKeepThePartOfALongArgument(t *testing.T) {
 	svc := services.Start(t, "--slowlog-log-slower-than", "0")
 	c := svc.NewSession(services.Quiet{})
@@ -51,8 +51,7 @@ func TestLogsKeepThePartOfALongArgument(t *testing.T) {
 	}
 }
 
-// Passwords do not stand in the logs, also not where the command that has one is an
-// argument of another.
+// Passwords do not appear in the logs, even if the command that contains one is an argument of another.
 func TestLogsDoNotShowPasswords(t *testing.T) {
 	svc := services.Start(t, "--slowlog-log-slower-than", "0")
 	watcher := svc.NewSession(services.Quiet{})

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// A client that watches more than maxmemory stops the writes of others on the three servers, and not here.
+// A client that watches more than maxmemory stops the writes of others on the three servers, but not here.
 func TestWatchedKeysLeaveTheWritesOfOthersAlone(t *testing.T) {
 	ask := func(target transcript.Target, n int, args ...string) string {
 		t.Helper()

@@ -33,7 +33,7 @@ func metered(t *testing.T) (*session.Session, *clock.Manual, *admin.Meter) {
 	return newSession(t, s), clock, admin.NewMeter(s.Admin())
 }
 
-// read returns the metrics by name and labels, as Prometheus writes them.
+// read returns the metrics by name and labels, in the form of Prometheus.
 func read(m *admin.Meter) map[string]admin.Metric {
 	all := map[string]admin.Metric{}
 	m.Read(func(x admin.Metric) { all[series(x)] = x })
@@ -106,8 +106,7 @@ func TestMetricsOfItemsAndLeases(t *testing.T) {
 		`redis_db_keys{db="db0"} 1`)
 }
 
-// Each expiry is counted once: as a key or as an item, and as an entry of a rule,
-// written or lost.
+// Each expiration is counted once: as a key or as an item, and as an entry of a rule, written or lost.
 func TestMetricsOfRules(t *testing.T) {
 	c, clock, m := metered(t)
 	do(c, "EXPIRY", "RULE", "SET", "told", "MATCH", "*", "TO", "events")
@@ -175,7 +174,7 @@ func TestMetricsAreWhatInfoSays(t *testing.T) {
 	}
 }
 
-// moving are the fields that differ from one look to the next.
+// moving reports whether a field changes between two reads.
 func moving(field string) bool {
 	for _, word := range []string{"cpu", "rss", "fragmentation", "frag_", "total_reads", "total_writes", "commands_processed",
 		"mem_clients", "allocator",
@@ -231,8 +230,7 @@ func names(x admin.Metric) (all []string) {
 	return all
 }
 
-// TestTheUsualBoardFindsItsMetrics lists what redis_exporter's Grafana board (763)
-// asks for.
+// TestTheUsualBoardFindsItsMetrics lists the metrics that redis_exporter's Grafana board (763) requests.
 func TestTheUsualBoardFindsItsMetrics(t *testing.T) {
 	c, _, m := metered(t)
 	do(c, "SET", "k", "v", "EX", "10")

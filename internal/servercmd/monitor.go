@@ -29,7 +29,7 @@ func runMonitor(c *command.Ctx) error {
 	if s.Conn() == nil || s.InMulti() {
 		return errNoMonitor
 	}
-	if s.StartMonitor() { // else there is no reply, as in Redis
+	if s.StartMonitor() { // otherwise there is no reply, as in Redis
 		c.Out.OK()
 	}
 	return nil

@@ -18,13 +18,13 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What a client that is gone was given goes back when the pause is over, not in it.
+// A grant to a client that has left is taken back after the pause, not during it.
 func TestAPausedServerTakesNothingBack(t *testing.T) {
 	for _, x := range []struct {
 		name              string
 		first, wait, give []string
 		look              []string
-		again             []string // waits until it gets what went back
+		again             []string // waits until it gets the returned grant
 	}{
 		{"DQ.POP", nil, []string{"DQ.POP", "q", "BLOCK", "0"}, []string{"DQ.ADD", "q", "j", "x"},
 			[]string{"DQ.PEEK", "q", "STATE", "LEASED"}, []string{"DQ.POP", "q", "BLOCK", "0"}},
@@ -36,7 +36,7 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 			"unsent": func(p *services.Peer) { p.Reply(); p.Session.Unsent(); p.Session.Closed(io.EOF) },
 		} {
 			t.Run(x.name+" "+name, func(t *testing.T) {
-				// Time stands still: LOCK.INFO replies with what is left of a lease.
+				// Time stands still: LOCK.INFO replies with the remaining time of a lease.
 				s := services.At(t, clock.NewManual(transcript.Start))
 				own := s.NewSession(nil)
 				defer own.Closed(nil)
@@ -73,8 +73,8 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 	}
 }
 
-// During a CLIENT PAUSE the data does not change: time, and the end of another client's wait, give a waiter nothing before the
-// pause is over.
+// During a CLIENT PAUSE the data does not change: neither time nor the end of another client's wait serves a
+// waiter before the pause is over.
 func TestAPausedServerServesNoWaiter(t *testing.T) {
 	due := []string{"EVAL", "local t = redis.call('TIME') redis.call('ZADD', KEYS[1], t[1] + t[2] / 1e6 + 0.3, 'm')", "1", "z"}
 	for _, x := range []struct {
@@ -130,7 +130,7 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 	}
 }
 
-// A command that waits for the end of the pause does not run after its client has gone, whenever that was.
+// A command that waits for the end of the pause does not run after its client has left, whenever that was.
 func TestAPausedServerForgetsClientsThatHaveGone(t *testing.T) {
 	for name, batch := range map[string][][]string{
 		"one command": {{"SET", "k", "v"}}, "two": {{"SET", "k", "v"}, {"SET", "l", "v"}}, "after a read": {{"GET", "k"}, {"SET", "k", "v"}},

@@ -13,7 +13,7 @@ var pubsubSpecs = []*command.Spec{&specPublish, &specPubsub, &specPsubscribe, &s
 // subscribeFlags are the flags of the commands that change a client's subscriptions.
 const subscribeFlags = command.PubSub | command.NoScript | command.Loading | command.Stale
 
-// shardKeySpec returns where shard channels stand in a request: clients route them like keys.
+// shardKeySpec describes the positions of shard channels in a request: clients route them like keys.
 func shardKeySpec(last int) []command.KeySpec {
 	return []command.KeySpec{{Flags: command.NotKey, Begin: command.BeginIndex, Index: 1, Find: command.FindRange, Last: last, Step: 1}}
 }
@@ -94,8 +94,8 @@ func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
 	return nil
 }
 
-// confirm notifies the client of a subscription that was added or removed; a nil name stands for
-// none. It is a message, so CLIENT REPLY does not silence it.
+// confirm notifies the client of a subscription that was added or removed; name is nil if there is none. It
+// is a message, so CLIENT REPLY does not suppress it.
 func confirm(c *command.Ctx, word string, name []byte, count int) {
 	silent := !session.Of(c).Replies()
 	w, quiet := c.Out, wire.Writer{Proto: c.Out.Proto}
@@ -169,12 +169,12 @@ var specSunsubscribe = command.Spec{
 	Run: func(c *command.Ctx) error { return runUnsubscribe(c, pubsub.Shard) },
 }
 
-// confirmBytes is the number of bytes that a command walks over in the time that it takes to end a
-// subscription and to confirm it.
+// confirmBytes is the number of bytes that a command can scan in the time that it takes to end a subscription
+// and to confirm it.
 const confirmBytes = command.LongBytes / session.ManyArgs
 
-// runUnsubscribe ends subscriptions. The session delivers earlier messages before the confirmation,
-// so that the client gets no message of a channel after it.
+// runUnsubscribe ends subscriptions. The session delivers earlier messages before the confirmation, so that
+// the client gets no message of a channel after the confirmation.
 func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
 	s, names := session.Of(c), c.Args[1:]
 	if len(names) == 0 {
@@ -217,9 +217,9 @@ func runPublish(c *command.Ctx) error {
 	return nil
 }
 
-// publish sends the message to the subscribers of this server, and to replicas. In a transaction it
-// follows the effects, so that a client that gets it on a replica finds them there. It tells of data if it follows a write of its batch:
-// then it leaves with the reply to the write.
+// publish sends the message to the subscribers of this server, and to replicas. In a transaction it follows
+// the effects, so that a client that gets the message on a replica finds them there. If it follows a write of
+// its batch, it reveals data: then it is sent with the reply to the write.
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
 	s, begun := session.ServiceOf(c), c.Tx.Begun()
 	bare := !begun && !session.Of(c).HasWritten()

@@ -11,10 +11,10 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// hashed is a name as redis.conf recommends one: longer than any command's own.
+// hashed is a name as redis.conf recommends: longer than any command's own name.
 const hashed = "b840fc02d524045429941cc15f59e41cb7be6c52"
 
-// renames are rename-command directives: taken away, changed, changed to something
+// renames are rename-command directives: a command that is removed, one that is renamed, one with a name
 // longer than MaxName, a container, a name that another command had, a chain.
 var renames = []string{
 	"--rename-command", "FLUSHALL", "", "--rename-command", "set", "KSet", "--rename-command", "CONFIG", hashed,
@@ -23,7 +23,7 @@ var renames = []string{
 	"--rename-command", "ACL", "users",
 }
 
-// The names that clients may call, and the errors for others, are as in redis-server.
+// The names that clients may call, and the errors for others, are the same as in redis-server.
 func TestRenamedCommandsAnswerAsInRedis(t *testing.T) {
 	var requests [][]string
 	for line := range strings.Lines(`KSET a 1
@@ -124,7 +124,7 @@ func say(c *session.Session, line string) string {
 	return c.Do(args...).Str
 }
 
-// Also straight behind a call by the new name, which is remembered.
+// Even directly after a call by the new name, which is remembered.
 func TestANameThatIsTakenAwayIsNotAnswered(t *testing.T) {
 	c := renamed(t, renames...)
 	for _, line := range []string{"KSET k 1", "FLUSHALL", "CONFIG GET port", "APPEND k v", "A1 k v", "EXEC",
@@ -141,8 +141,8 @@ func TestANameThatIsTakenAwayIsNotAnswered(t *testing.T) {
 	}
 }
 
-// A log and a master use the commands' own names, and the new ones
-// where there is no such command: Redis writes what the client has called.
+// A log and a master use the commands' original names, and the new ones if there is no such command: Redis
+// writes the name that the client has called.
 func TestALogKnowsCommandsThatClientsMayNotCall(t *testing.T) {
 	svc, c := renamedService(t, "--rename-command", "SET", "kset", "--rename-command", "DEL", "", "--rename-command", "GETSET", "SET")
 	for _, line := range []string{"SET k 1 PXAT 9999999999999", "kset l 1", "APPEND k 2", "SET x 1", "DEL x"} {

@@ -83,7 +83,7 @@ func runReplicaof(c *command.Ctx) error {
 	return nil
 }
 
-// maxHost is the number of bytes of a host in the log: a name in DNS has no more.
+// maxHost is the greatest number of bytes of a host in the log; a DNS name is not longer.
 const maxHost = 255
 
 var specFailover = command.Spec{
@@ -133,7 +133,7 @@ func runFailover(c *command.Ctx) error {
 	return nil
 }
 
-// parseFailover reads FAILOVER's arguments.
+// parseFailover parses FAILOVER's arguments.
 func parseFailover(args [][]byte) (o replication.Order, abort bool, err error) {
 	to, timed := false, false
 	for i := 1; i < len(args); i++ {

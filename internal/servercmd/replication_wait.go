@@ -7,8 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// These are WAIT and WAITAOF. A client waits as it does for a key (block.go). replication.Node ends
-// the wait when enough replicas have acknowledged, or when its time is up. As in Redis 7, no timeout is out of range.
+// This file has WAIT and WAITAOF. A client waits as it does for a key (block.go). replication.Node ends the
+// wait when enough replicas have acknowledged, or when the time is up. As in Redis 7, no timeout is out of
+// range.
 
 var waitSpecs = []*command.Spec{&specWait, &specWaitAOF}
 
@@ -115,7 +116,7 @@ func runWaitAOF(c *command.Ctx) error {
 	log := s.DB.Log()
 	offset := log.End()
 	here := func() int64 {
-		if files && s.Keeper().AppendOnly() && log.Synced() >= offset { // else the server still has to write a first base
+		if files && s.Keeper().AppendOnly() && log.Synced() >= offset { // otherwise the server still has to write a first base
 			return 1
 		}
 		return 0

@@ -110,8 +110,7 @@ var specScriptLoad = command.Spec{
 	Run: runScriptLoad,
 }
 
-// compileCost is the number of bytes that a command walks over in the time that it takes to compile
-// one.
+// compileCost is the number of bytes that a command can scan in the time that it takes to compile one byte.
 const compileCost = 64
 
 func runScriptLoad(c *command.Ctx) error {

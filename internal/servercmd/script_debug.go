@@ -33,7 +33,7 @@ import (
 // other clients get BUSY. With YES it belongs to a service of its own, on a copy of the data, which
 // the session drops at its end; the server continues meanwhile.
 
-// debugMode is the mode that SCRIPT DEBUG has chosen.
+// debugMode is the mode that SCRIPT DEBUG has selected.
 type debugMode uint8
 
 const (
@@ -85,19 +85,18 @@ func runScriptDebug(c *command.Ctx) error {
 }
 
 const (
-	// maxCopied bounds the memory of the data that sessions copy at a time, in bytes.
+	// maxCopied bounds the memory, in bytes, of the data that all sessions together copy.
 	maxCopied = 256 << 20
 	// maxDebugInput is the largest length of a user's command, in bytes, as in Redis.
 	maxDebugInput = 1 << 20
-	// debugPatience is the time that the user has to read the output.
+	// debugPatience is the time in which the user has to read the output.
 	debugPatience = 5 * time.Second
 )
 
-// errDebugger is the error of a script whose session has lost its user. The script then has no
-// effects.
+// errDebugger is the error of a script whose session has lost its user. The script then has no effects.
 var errDebugger = errors.New("the debugging session is over")
 
-// endOfDebugging is the line that says that the reply of EVAL follows.
+// endOfDebugging is the line after which the reply of EVAL follows.
 const endOfDebugging = "<endsession>"
 
 // scriptDebug is one debugging session. Its methods Send, Rest, Read, Overdue and Refused implement
@@ -109,9 +108,9 @@ type scriptDebug struct {
 	args [][]byte // the request of EVAL
 
 	nc       net.Conn
-	words    chan []string // from read, which closes it when no more can come
-	wrong    error         // why read closed it; nil: the connection has ended. Set before words is closed
-	expelled atomic.Bool   // this side closed the connection: CLIENT KILL, or the server ends
+	words    chan []string // from read, which closes it when no more words can come
+	wrong    error         // the reason why read closed it; nil: the connection has ended. Set before words is closed
+	expelled atomic.Bool   // this side closed the connection: CLIENT KILL, or the end of the server
 	stop     chan struct{} // closed when the script has ended: read then ends
 
 	host *session.ScriptHost // the host of the running script
@@ -221,8 +220,8 @@ func debugLines(lines []string) []byte {
 
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// Send implements script.Console. With SYNC other clients get BUSY, and SCRIPT KILL ends the script, before the user reads that
-// it has stopped.
+// Send implements script.Console. With SYNC, other clients get BUSY, and SCRIPT KILL can end the script,
+// before the user reads that the script has stopped.
 func (d *scriptDebug) Send(lines []string) {
 	if d.mode == debugSync {
 		d.host.Hold()
@@ -271,7 +270,7 @@ func (d *scriptDebug) Overdue() (bool, error) {
 // Refused implements script.Console.
 func (d *scriptDebug) Refused() bool { return d.host.Refused() }
 
-// makeCopy makes a service with a copy of the data, for this session only.
+// makeCopy makes a service with a copy of the data, only for this session.
 func (d *scriptDebug) makeCopy() (release func(), err error) {
 	s := d.svc
 	size := s.DB.UsedMemory()
@@ -311,8 +310,8 @@ func (d *scriptDebug) makeCopy() (release func(), err error) {
 	return release, nil
 }
 
-// debugConfig returns the parts of the configuration that the run of a script depends on, as lines
-// of a file. The commands keep the names that they have: both services have one table.
+// debugConfig returns the parts of the configuration that the run of a script depends on, as lines of a file.
+// Commands keep their names, because both services have one table.
 func debugConfig(c *config.Set) string {
 	var b strings.Builder
 	for _, name := range []string{"databases", "cluster-enabled", "script-memory-limit", "proto-max-bulk-len"} {

@@ -91,8 +91,8 @@ var specEvalSHARO = command.Spec{
 	Run: monitored(runEvalSHA),
 }
 
-// monitored makes MONITOR show the command before it runs, so that the calls of its script follow
-// it, and so that it also shows if the script cannot run.
+// monitored makes MONITOR show the command before it runs, so that the calls of its script follow it, and so
+// that MONITOR also shows a script that cannot run.
 func monitored(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		session.Of(c).ShowInMonitors(c.Args)
@@ -115,8 +115,8 @@ func runEval(c *command.Ctx) error {
 	return eval(c, s, keys, args)
 }
 
-// longScript is the length of a script, in bytes, from which on its compilation shows as a running
-// script, and can be killed.
+// longScript is the length of a script, in bytes, above which its compilation is visible as a running script,
+// and can be killed.
 const longScript = 16 << 10
 
 // scriptOf returns the script in the arguments of EVAL.

@@ -13,15 +13,15 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// scriptProbe is some requests, whose replies are compared one by one. differs has the
-// IDs of the differences in internal/compat that explain replies which are not the
-// same; one of them that covers a server must be seen there.
+// scriptProbe is a list of requests whose replies are compared one by one. differs has the IDs of the
+// differences in internal/compat that explain unequal replies; a difference that covers a server must occur
+// there.
 type scriptProbe struct {
 	differs  string
 	requests []string
 }
 
-// textsOf7 is a difference that others come with.
+// textsOf7 is a difference that accompanies others.
 const textsOf7 = "scripts-texts-of-7"
 
 // evaluated makes a probe of an EVAL of a script, without keys.
@@ -38,7 +38,7 @@ var scriptData = []string{"SET str text", "RPUSH lst a b c", "ZADD zs 1 a 2 b", 
 	"XGROUP CREATE s g $ MKSTREAM",
 	`FUNCTION LOAD "#!lua name=caller\nredis.register_function('pcall', function(keys, args) return redis.pcall(unpack(args)) end)"`}
 
-// waiting are requests of commands that may wait, with what they find and what not.
+// waiting are requests of commands that may wait, with and without something to take.
 var waiting = []string{
 	"BLPOP none 0", "BLPOP none 1", "BLPOP none lst 0", "BLPOP lst -1", "BLPOP lst x", "BLPOP str 0",
 	"BRPOP none 0", "BRPOP lst 0", "BLMOVE none lst LEFT RIGHT 0", "BLMOVE lst str LEFT LEFT 0", "BLMOVE lst other LEFT RIGHT 0",
@@ -47,10 +47,10 @@ var waiting = []string{
 	"XREADGROUP GROUP none c BLOCK 0 STREAMS s >", "WAIT 1 0", "WAIT 0 0", "WAIT 1 10", "WAIT x 0",
 }
 
-// waitingAlways are those that Redis 7.0 does in scripts as well.
+// waitingAlways are the ones that Redis 7.0 also runs in scripts.
 var waitingAlways = []string{"BLMPOP 0 1 none LEFT", "BLMPOP 0 1 lst LEFT", "BZMPOP 0 1 none MIN", "BZMPOP 0 1 zs MIN"}
 
-// waitingAOF are those that Redis 7.0 does not know.
+// waitingAOF are the ones that Redis 7.0 does not know.
 var waitingAOF = []string{"WAITAOF 0 0 0", "WAITAOF 1 0 0", "WAITAOF 0 1 0", "WAITAOF 2 0 0"}
 
 func scriptProbes() []scriptProbe {
@@ -69,7 +69,7 @@ func scriptProbes() []scriptProbe {
 				[]string{`EVAL "redis.setresp(3) local r = redis.pcall(unpack(ARGV)) return {type(r), r}" 0 ` + r})},
 			scriptProbe{differs, slices.Concat(scriptData, []string{"FCALL pcall 0 " + r})})
 		if differs == "scripts-waiting" {
-			differs = "" // in a transaction all are the same
+			differs = "" // in a transaction all replies are the same
 		}
 		probes = append(probes, scriptProbe{differs, slices.Concat(scriptData, []string{"MULTI", r, "EXEC"})})
 	}
@@ -80,7 +80,7 @@ func scriptProbes() []scriptProbe {
 			[]string{`EVAL "return redis.pcall(unpack(ARGV))" 0 ` + r, "FCALL pcall 0 " + r})})
 	}
 	return append(probes,
-		// Before a write anything may be read.
+		// Before a write a script may read anything.
 		evaluated("", "local x = redis.call('SPOP', 'one') redis.call('SET', 'k', x) return redis.call('GET', 'k')", "SADD one a"),
 		evaluated("", "redis.call('TIME') redis.call('SRANDMEMBER', 'none') return redis.call('SET', 'k', 1)"),
 		evaluated("", "return {redis.replicate_commands(), redis.replicate_commands(1, 2)}"),
@@ -107,7 +107,7 @@ func scriptProbes() []scriptProbe {
 			`FUNCTION LOAD "#!lua name=x\nerror('x')"`,
 			`FUNCTION LOAD "#!js name=x\nreturn 1"`, `FUNCTION LOAD "return 1"`, `FUNCTION LOAD "#!lua name=x\nreturn 1"`}},
 
-		// Errors and where they arise.
+		// Errors and their positions.
 		evaluated("scripts-error-without-sha", "error('x')"),
 		evaluated("scripts-error-without-sha", "\n\nreturn redis.call('INCR', 'str')", scriptData...),
 		scriptProbe{"scripts-error-without-sha",
@@ -134,7 +134,7 @@ func scriptProbes() []scriptProbe {
 		scriptProbe{"scripts-words-of-valkey", []string{`EVAL "#!js\nreturn 1" 0`}},
 		scriptProbe{"", []string{`FUNCTION LOAD "#!LUA name=x\nredis.register_function('f', function() return 1 end)"`, "FCALL f 0"}},
 
-		// What newer servers let scripts see, and where they show scripts.
+		// The objects that newer servers offer to scripts, and where they show scripts.
 		evaluated("scripts-server-table", "return server.call('SET', 'k', 'v')"),
 		scriptProbe{"scripts-server-table",
 			[]string{`FUNCTION LOAD "#!lua name=x\nserver.register_function('f', function() return server.sha1hex('') end)"`,
@@ -164,7 +164,7 @@ func evictions(differs string) scriptProbe {
 	return p
 }
 
-// failing is a probe of how scripts with errors are counted.
+// failing is a probe for the counts of scripts with errors.
 func failing(scripts ...string) scriptProbe {
 	var p scriptProbe
 	for _, script := range scripts {
@@ -177,7 +177,7 @@ func failing(scripts ...string) scriptProbe {
 // figures are the lines of INFO that the probes compare.
 var figures = regexp.MustCompile(`(number_of_cached_scripts|evicted_scripts):\d+|rejected_calls=\d+,failed_calls=\d+|errorstat_\w+:count=\d+`)
 
-// replies are those to a probe's requests, after what earlier probes have left is gone.
+// replies returns the replies to a probe's requests, after the data of earlier probes is removed.
 func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
 	t.Helper()
 	var all []string
@@ -196,7 +196,7 @@ func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
 		text := strings.Join(transcript.Lines(v), "\n")
 		if args[0] == "INFO" {
 			found := figures.FindAllString(text, -1)
-			slices.Sort(found) // commands come in no order
+			slices.Sort(found) // commands come in no particular order
 			text = strings.Join(found, " ")
 		}
 		if i >= 3 {
@@ -206,8 +206,8 @@ func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
 	return all
 }
 
-// Scripts, functions and what waits in them answer as on three servers, but for what
-// docs/compatibility.md says.
+// Scripts, functions and waiting commands in them reply as on three servers, except for the differences in
+// docs/compatibility.md.
 func TestScriptsAnswerAsThreeServersDo(t *testing.T) {
 	probes := scriptProbes()
 	e, err := transcript.NewEngine()
@@ -252,7 +252,7 @@ func TestScriptsAnswerAsThreeServersDo(t *testing.T) {
 
 func last(list []string) string { return list[len(list)-1] }
 
-// redis.set_repl(REPL_NONE) keeps what follows off the append-only file on the three servers. Here
+// redis.set_repl(REPL_NONE) keeps later writes out of the append-only file on the three servers. Here
 // everything is logged: data and files never differ.
 func TestWhatScriptsWriteIsLoggedWhateverSetReplSays(t *testing.T) {
 	const write = `EVAL "redis.set_repl(redis.REPL_NONE) redis.call('SET', 'hidden', 1)" 0`

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// What a directive keeps secret stands in no log.
+// The value of a secret directive is in no log.
 func TestSecretsOfDirectivesStandInNoLog(t *testing.T) {
 	c := renamed(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000")
 	n := 0

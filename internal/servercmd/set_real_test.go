@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// SORT puts members into an order that both servers share.
+// SORT puts the members into an order that both servers share.
 func TestSetsAreCombinedAsByRedis(t *testing.T) {
 	tier.Sequential(t)
 	rng := rand.New(rand.NewPCG(1, 7))

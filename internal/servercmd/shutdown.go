@@ -49,7 +49,7 @@ func runShutdown(c *command.Ctx) error {
 
 	s.Log.Info("SHUTDOWN asked for by a client", "id", session.Of(c).ID())
 	if err := s.PrepareShutdown(c.Host.Context(), o); err != nil {
-		s.Log.Error("the server goes on: SHUTDOWN failed", "err", err)
+		s.Log.Error("SHUTDOWN failed; the server keeps running", "err", err)
 		return errShutdown
 	}
 

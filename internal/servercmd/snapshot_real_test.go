@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// grown sends requests until a container is so large.
+// grown sends requests until a container has the given size in bytes.
 func grown(t *testing.T, s engineSession, size int, key string, request func(add func(args ...string), i int)) {
 	t.Helper()
 	for i := 0; ; i += 500 {
@@ -41,7 +41,7 @@ func grown(t *testing.T, s engineSession, size int, key string, request func(add
 	}
 }
 
-// growAll makes a large container of each type of Redis's.
+// growAll makes a large container of each of Redis's types.
 func growAll(t *testing.T, s engineSession, size int) {
 	t.Helper()
 	text := func(i int) string { return fmt.Sprint(i*7919, strings.Repeat(string(rune('a'+i%26)), 200)) }
@@ -60,8 +60,8 @@ func growAll(t *testing.T, s engineSession, size int) {
 	})
 }
 
-// saved writes a snapshot to a file, and returns what a redis-server that has loaded
-// it says of its data.
+// saved writes a snapshot to a file, starts a redis-server that loads it, and returns a connection to that
+// server.
 func saved(t *testing.T, s engineSession, o engine.SnapshotOptions) *realConn {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,7 +89,8 @@ func digestNow(s engineSession) string {
 	return d.String()
 }
 
-// TestRedisLoadsLargeContainers: what is written in parts is what redis-server reads.
+// TestRedisLoadsLargeContainers checks that redis-server reads containers that the snapshot stores in several
+// parts.
 func TestRedisLoadsLargeContainers(t *testing.T) {
 	tier.Sequential(t)
 	size := 64 << 20
@@ -105,8 +106,8 @@ func TestRedisLoadsLargeContainers(t *testing.T) {
 	}
 }
 
-// TestRedisLoadsAPlainSnapshot: items with deadlines are there without them, values
-// of our own types are not.
+// TestRedisLoadsAPlainSnapshot checks that a plain snapshot has items with deadlines, without these
+// deadlines, and no values of ebb's own types.
 func TestRedisLoadsAPlainSnapshot(t *testing.T) {
 	s, plain := embedded(t), embedded(t)
 	both := func(line string) {

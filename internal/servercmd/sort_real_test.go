@@ -42,8 +42,8 @@ func TestSortAgreesWithRedis(t *testing.T) {
 	beside(t, requests)
 }
 
-// randomSort is a SORT whose order is certain: a set without one is not asked
-// for, and neither are equal weights in bytes.
+// randomSort returns a random SORT whose result has only one possible order. It neither sorts a set without
+// an order, nor by weights that may be equal as bytes.
 func randomSort(rng *rand.Rand) []string {
 	key := []string{"l", "z", "s", "none"}[rng.IntN(4)]
 	args := []string{"SORT", key}

@@ -24,8 +24,8 @@ func DefaultTable() (*command.Table, error) { return command.NewTable(Specs()...
 // embedded engine opens.
 var sharedTable = sync.OnceValues(DefaultTable)
 
-// Table returns the commands under the names that the directive rename-command gives them. Without
-// that directive all callers get the same table.
+// Table returns the table of all commands, under the names that the directive rename-command gives them.
+// Without that directive all callers get the same table.
 func Table(c *config.Set) (*command.Table, error) {
 	lines := c.Renames()
 	if len(lines) == 0 {

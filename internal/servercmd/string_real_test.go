@@ -15,8 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// beside sends the same requests to an engine and to redis-server, and compares
-// the replies.
+// beside sends the same requests to an engine and to redis-server, and compares the replies.
 func beside(t *testing.T, requests [][]string, options ...string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server", append([]string{"--enable-debug-command", "yes"}, options...)...))
@@ -50,7 +49,7 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 		for _, a := range args {
 			words = append(words, []byte(a))
 		}
-		// What users lack is said in other words (noperm-texts).
+		// The texts about missing rights differ (noperm-texts).
 		theirs := strings.Replace(string(wire.AppendTTY(nil, want)), "This user has", "User bob has", 1)
 		if got := c.Do(words...); string(wire.AppendTTY(nil, got)) != theirs {
 			t.Errorf("%q\n ours  %s redis %s", args, wire.AppendTTY(nil, got), theirs)
@@ -58,7 +57,7 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 	}
 }
 
-// randomNumber is a number in one of the ways in which C spells it, or nearly.
+// randomNumber returns a number in one of C's notations, or a text that almost is one.
 func randomNumber(rng *rand.Rand) string {
 	sign := []string{"", "", "-", "+"}[rng.IntN(4)]
 	digits := func(n int, set string) string {

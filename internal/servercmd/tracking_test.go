@@ -15,13 +15,12 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// cachingClient is a client with RESP3 that caches what it reads, as the messages
-// allow.
+// cachingClient is a RESP3 client that caches values as long as the invalidation messages allow it.
 type cachingClient struct {
 	t     *testing.T
 	s     *session.Session
 	cache map[string]string
-	asked []string // keys of GETs whose replies have not come
+	asked []string // the keys of GETs whose replies have not arrived yet
 }
 
 func newCachingClient(t *testing.T, svc *session.Service, options ...string) *cachingClient {
@@ -35,7 +34,7 @@ func (c *cachingClient) send(args ...string) {
 	c.serve(wire.AppendCommand(nil, args...))
 }
 
-// get reads a key past the cache; with several keys in one batch.
+// get reads keys in one batch, without looking into the cache.
 func (c *cachingClient) get(keys ...string) {
 	var in []byte
 	for _, k := range keys {
@@ -53,10 +52,10 @@ func (c *cachingClient) serve(in []byte) {
 	c.take(out)
 }
 
-// drain takes the messages that are queued.
+// drain processes the messages that are queued.
 func (c *cachingClient) drain() { c.take(c.s.TakePushes(nil)) }
 
-// take works through what the server has written, in its order.
+// take processes the server's output in its order.
 func (c *cachingClient) take(out []byte) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	for {
@@ -86,7 +85,7 @@ func (c *cachingClient) invalidate(v resp.Value) {
 	}
 }
 
-// writeAtRandom changes keys in every way there is.
+// writeAtRandom changes keys by each kind of command that can.
 func writeAtRandom(s *session.Session, rng *rand.Rand, keys []string, n int) {
 	for i := range n {
 		k, other := keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))]
@@ -119,8 +118,7 @@ func writeAtRandom(s *session.Session, rng *rand.Rand, keys []string, n int) {
 	}
 }
 
-// A client that follows the messages never holds a value that is not the key's
-// once it has read them all, even while other clients write.
+// Once a client has read all messages, it caches no outdated value, even while other clients write.
 func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 	for _, mode := range [][]string{nil, {"BCAST"}, {"BCAST", "PREFIX", "a", "PREFIX", "b"}} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -161,11 +159,11 @@ func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 	}
 }
 
-// checkCaches compares what clients hold with the data.
+// checkCaches compares the caches of the clients with the data.
 func checkCaches(t *testing.T, svc *session.Service, clients []*cachingClient, keys []string) {
 	s := svc.NewSession(nil)
 	for _, k := range keys {
-		services.Ask(s, "PERSIST", k) // nothing expires from here on
+		services.Ask(s, "PERSIST", k) // so that nothing expires from here on
 	}
 	for i, c := range clients {
 		c.drain()
@@ -181,8 +179,8 @@ func checkCaches(t *testing.T, svc *session.Service, clients []*cachingClient, k
 	}
 }
 
-// The table is bounded while many write and read, and what goes from it goes from
-// the caches too.
+// The table stays within its limit while many clients write and read, and a key that the server drops from
+// the table leaves the caches too.
 func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	const limit = 50
 	svc := services.At(t, nil)
@@ -203,7 +201,7 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	}
 }
 
-// A lowered bound holds without another read, and the clients receive the keys that were dropped.
+// A lowered limit takes effect without another read, and the clients receive the keys that were dropped.
 func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
 	services.Bubble(t, func(svc *session.Service) {
 		c := newCachingClient(t, svc)
@@ -221,8 +219,8 @@ func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
 	})
 }
 
-// What rueidis sends in one piece for a cached read is remembered, and its reply
-// comes before the message that a later write causes.
+// rueidis sends a cached read as one batch with a transaction. The server tracks its keys, and sends the
+// reply before the message that a later write causes.
 func TestACachedReadInATransactionIsRemembered(t *testing.T) {
 	svc := services.At(t, nil)
 	writer := svc.NewSession(nil)
