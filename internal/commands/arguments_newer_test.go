@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// The servers take a request of 1,048,577 arguments.
+// Both servers accept a request of 1,048,577 arguments.
 func TestARequestOfMoreThanAMillionArguments(t *testing.T) {
 	const most = 1 << 20
 	request := slices.Repeat([]string{"k"}, most+1)

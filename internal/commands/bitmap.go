@@ -371,8 +371,7 @@ func runBitField(c *command.Ctx) error {
 	return err
 }
 
-// fieldOps reads the operations. reach is the highest offset that they write, -1 if they write
-// none.
+// fieldOps reads the operations. reach is the highest offset to which they write, -1 if they only read.
 func fieldOps(c *command.Ctx, ops []engine.FieldOp) (_ []engine.FieldOp, reach int64, err error) {
 	overflow := engine.Wrap
 	reach = -1

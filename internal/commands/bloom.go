@@ -47,7 +47,7 @@ var bloomConfigErrors = []string{
 	errBloomTooLarge,
 }
 
-// itemWork is the cost of an item, in bytes of a walk over memory: some cache misses.
+// itemWork is the cost of one item, which causes several cache misses, in bytes read sequentially.
 const itemWork = 1024
 
 // longBloom is Ctx.Long for a command on some items.
@@ -331,7 +331,7 @@ func insertOptions(c *command.Ctx, args [][]byte) (config engine.BloomConfig, cr
 	if len(items) == 0 && len(args) == len(c.Args)-2 {
 		return config, false, nil, command.ErrSyntax
 	}
-	var own [12][]byte // the options that BF.RESERVE has as well
+	var own [12][]byte // room for the options that BF.RESERVE has as well
 	rest := own[:0]
 	for ; len(args) > 0 && err == nil; args = args[1:] {
 		switch {

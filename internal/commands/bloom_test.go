@@ -15,17 +15,18 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// bloomModel is filters beside when their items were added.
+// bloomModel is an engine with filters, a replica, and for each filter the items with the times at which they
+// were added.
 type bloomModel struct {
 	e       *transcript.Engine
 	replica *modeltest.Replica
 	keys    map[string]*bloomTruth
 }
 
-// bloomTruth has the bounds that a filter was made for, and its items.
+// bloomTruth holds the parameters and the items of a filter.
 type bloomTruth struct {
 	window, generations int64
-	added               map[string]int64 // ms
+	added               map[string]int64 // when each item was added last, in ms
 }
 
 func (f *bloomTruth) clone() *bloomTruth {
@@ -51,8 +52,8 @@ func (m *bloomModel) key(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b", "{a}c"}).Draw(t, "key")
 }
 
-// Filters forget nothing too early and nothing too late, whatever happens to their
-// keys, and their effects give the same filters after every command.
+// Filters remember each item for at least the promised time and forget it at most the promised time later,
+// whatever happens to their keys. The effects of each command lead to the same filters.
 func TestBloomFiltersKeepTheirPromises(t *testing.T) {
 	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
@@ -108,7 +109,7 @@ func (m *bloomModel) check(t *rapid.T) {
 	}
 }
 
-// options draws those of a filter, and notes it if there is none under the key.
+// options draws the options of a filter, and records them if the key holds none yet.
 func (m *bloomModel) options(t *rapid.T, key string) (opts []string) {
 	f := &bloomTruth{added: map[string]int64{}}
 	if rapid.Bool().Draw(t, "ages") {

@@ -15,8 +15,8 @@ const (
 	errFreq       = command.ReplyError("ERR Invalid FREQ value, must be >= 0 and <= 255")
 )
 
-// dumpCost is the cost of the work on a payload, as a multiple of a walk over its bytes: the
-// server hashes, compresses and copies elements one by one.
+// dumpCost is the cost of the work on a payload, relative to reading its bytes sequentially: the server hashes,
+// compresses and copies elements one by one.
 const dumpCost = 16
 
 var specDump = command.Spec{
@@ -151,7 +151,7 @@ func restoreTTL(c *command.Ctx, absolute bool) (int64, error) {
 	return c.Tx.DeadlineAfter(ttl), nil
 }
 
-// restoreOptions reads the options after RESTORE's payload; absolute means ABSTTL.
+// restoreOptions reads the options after RESTORE's payload; absolute reports whether ABSTTL is one of them.
 func restoreOptions(args [][]byte) (o engine.RestoreOptions, absolute bool, err error) {
 	idle := false
 	for i := 0; i < len(args); i++ {

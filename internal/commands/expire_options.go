@@ -25,7 +25,7 @@ type lifetime struct {
 	spanArg []byte
 }
 
-// timeUnit is the unit of a time argument, and whether it is absolute.
+// timeUnit is the unit of a time argument. The units unixSeconds and unixMillis are absolute.
 type timeUnit uint8
 
 const (
@@ -38,8 +38,8 @@ const (
 
 func (u timeUnit) absolute() bool { return u >= unixSeconds }
 
-// option tries to read the option at args[i] and returns how many arguments it took: 0 if it is
-// none of these. keepTTL and persist report whether the command has these two options.
+// option tries to read the option at args[i] and returns how many arguments it took: 0 if the option is not
+// one of lifetime's. keepTTL and persist report whether the command has these two options.
 func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, error) {
 	var unit timeUnit
 	switch a := args[i]; {

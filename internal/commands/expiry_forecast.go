@@ -140,7 +140,7 @@ func runExpiryNext(c *command.Ctx) error {
 	return nil
 }
 
-// nextDue returns what falls due next of all that the user may read.
+// nextDue returns the next key or item to expire among those that the user may read.
 func nextDue(c *command.Ctx) (x engine.NextDue, ok bool) {
 	may := c.Host.MayReadKeys(c)
 	if may == nil {

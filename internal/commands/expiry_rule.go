@@ -120,8 +120,8 @@ OK
 	Run: runExpiryRule,
 }
 
-// ruleLacks implements Spec.Lacks: EXPIRY RULE LIST writes nothing. Only with QUEUE a rule reveals values: the id of a job has the element
-// of a list that has expired.
+// ruleLacks implements Spec.Lacks: EXPIRY RULE LIST writes nothing. A rule reveals values only with QUEUE, as
+// the id of a job contains the expired element of a list.
 func ruleLacks(args [][]byte) command.Flags {
 	if len(args) == 3 && command.EqualFold(args[2], "list") {
 		return command.Write | command.Reveals

@@ -31,8 +31,8 @@ func BenchmarkGetFresh(b *testing.B) {
 	}
 }
 
-// BenchmarkRefresh elects a client for a stale value of 100 bytes whose key has 8, and has it store the next value. bytes/refresh is what
-// the log gets from the two commands.
+// BenchmarkRefresh elects a client for a stale value of 100 bytes under a key of 8 bytes, and has the client
+// store the next value. bytes/refresh is the number of bytes that the two commands add to the log.
 func BenchmarkRefresh(b *testing.B) {
 	db, s := freshBench(b)
 	db.NeedLog(1)
@@ -56,7 +56,7 @@ func BenchmarkRefresh(b *testing.B) {
 	b.ReportMetric(float64(logged)/float64(n), "bytes/refresh")
 }
 
-// freshBench returns an engine and a client of it.
+// freshBench returns an engine and one of its clients.
 func freshBench(b *testing.B) (*engine.DB, *session.Session) {
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})

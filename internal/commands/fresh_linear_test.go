@@ -25,39 +25,39 @@ const (
 	freshSpan, freshGone, freshLease, freshStep = 20, 45, 15, 12
 )
 
-// freshOp is one request of a history about one key that clients load.
+// freshOp is one request of a history about one key whose value clients load.
 type freshOp struct {
 	words string // get, ask (as owner), renew, load (SET with IFTOKEN), put (SET), del, stale, unlease, drop (as owner); tick moves the clock
-	value int64  // of load and put: each has another
-	token int64  // that the client has
+	value int64  // of load and put: a different number each time
+	token int64  // the lease's token that the client knows
 	owner int64  // of ask and drop
 	ms    int64  // of tick
 }
 
-// freshOut is a reply: its word or number, the value and the token.
+// freshOut is a reply: a word or a number, the value and the token.
 type freshOut struct {
 	word         string
 	value, token int64
 }
 
-// freshState is the model: a value with its two deadlines, and a lease. Deadlines count up to and including their
-// millisecond.
+// freshState is the model: a value with its two deadlines, and a lease. A deadline's millisecond belongs to
+// the time before it.
 type freshState struct {
 	now                int64
-	value              int64 // 0: there is none
+	value              int64 // 0: no value
 	fresh, gone        int64
 	token, until, last int64
-	owner              int64 // of the lease; 0: it has none
+	owner              int64 // the owner of the lease; 0: the lease has no owner
 }
 
 func (s *freshState) there() bool { return s.value != 0 && s.now <= s.gone }
 
-// holds reports whether a token is the key's.
+// holds reports whether token is the valid token of the key's lease.
 func (s *freshState) holds(token int64) bool {
 	return token != 0 && s.token == token && s.now <= s.until
 }
 
-// change applies a change of the key to its lease.
+// change ends the lease, as every change of the key does.
 func (s *freshState) change() { s.token = 0 }
 
 func (s *freshState) store(v int64) {
@@ -166,8 +166,9 @@ func (o freshOp) request() []string {
 	return []string{strings.ToUpper(o.words), "k"}
 }
 
-// drawFresh draws the next operation of a client with a token; owner is the client's name. A loader stores, gives up, renews, hangs while
-// the clock moves, or dies: it forgets its token.
+// drawFresh draws the next operation of a client; token is the client's token, and owner its name. A loader
+// stores a value, gives up, renews its lease, hangs while the clock moves, or crashes and so forgets its
+// token.
 func drawFresh(rng *rand.Rand, token, value, owner int64) freshOp {
 	if token != 0 && rng.IntN(3) > 0 {
 		return freshOp{words: []string{"load", "load", "load", "unlease", "renew", "die"}[rng.IntN(6)], token: token, value: value}
@@ -185,9 +186,9 @@ func drawFresh(rng *rand.Rand, token, value, owner int64) freshOp {
 	return freshOp{words: []string{"get", "ask", "ask", "drop"}[rng.IntN(4)], owner: owner}
 }
 
-// TestRefreshLeasesAreLinearizable has clients read, load and invalidate one key, while the clock moves. Loaders give
-// up, die, and take longer than their leases. The replies must be those of a key that has at most one valid token, and
-// that never returns a value from before its last invalidation.
+// TestRefreshLeasesAreLinearizable has clients read, load and invalidate one key, while the clock moves.
+// Loaders give up, crash, and need more time than their leases have. A linearizable key has at most one valid
+// token, and never returns a value from before its last invalidation.
 func TestRefreshLeasesAreLinearizable(t *testing.T) {
 	for round := range 2 * history.Rounds {
 		if !history.Check(t, freshModel, recordFresh(t, uint64(round))) {
@@ -247,7 +248,7 @@ func readFresh(v resp.Value) (o freshOut) {
 	return o
 }
 
-// word returns a short reply in a word.
+// word returns a short reply as one word.
 func word(v resp.Value) string {
 	if v.Kind == resp.KindNull {
 		return "(nil)"

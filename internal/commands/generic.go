@@ -108,11 +108,12 @@ OK
 	Run: runTouch,
 }
 
-// accessLacksReadOnly implements Spec.Lacks: TOUCH has the flag that Redis's has, and changes idle times and sliding deadlines.
+// accessLacksReadOnly implements Spec.Lacks: TOUCH has the flag readonly as in Redis, but changes idle times
+// and sliding deadlines.
 func accessLacksReadOnly([][]byte) command.Flags { return command.ReadOnly }
 
 func runTouch(c *command.Ctx) error {
-	// CLIENT NO-TOUCH is for the other commands of the client, not for TOUCH.
+	// CLIENT NO-TOUCH applies to the other commands of the client, not to TOUCH.
 	c.Tx.NoTouch(false)
 	defer c.Tx.NoTouch(c.Host.NoTouch())
 	n := int64(0)
@@ -416,8 +417,8 @@ OK
 	Run: func(c *command.Ctx) error { return runFlush(c, -1) },
 }
 
-// runFlush runs FLUSHDB and FLUSHALL. The engine hands the memory over in one step, so ASYNC has
-// nothing to postpone.
+// runFlush runs FLUSHDB and FLUSHALL. The engine releases the memory in one step, so ASYNC has nothing to
+// postpone.
 func runFlush(c *command.Ctx, dbi int) error {
 	switch {
 	case len(c.Args) == 1:
@@ -456,8 +457,7 @@ OK
 	Run: runSwapDB,
 }
 
-// watchedBytes is the number of bytes that a command walks over in the time that it takes to look
-// up a watched key.
+// watchedBytes is the cost of looking up one watched key, in bytes read sequentially.
 const watchedBytes = 256
 
 func runSwapDB(c *command.Ctx) error {

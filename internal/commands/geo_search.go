@@ -197,8 +197,8 @@ var specGeoRadiusByMemberRO = command.Spec{
 	Run: func(c *command.Ctx) error { return runGeoRadiusAs(c, false, 3) },
 }
 
-// geoRadiusKeys says where the keys are: the index, and those after the options STORE and STOREDIST. The options begin at the
-// argument with the number from.
+// geoRadiusKeys describes where a request has its keys: the index comes first, others follow the options
+// STORE and STOREDIST. The options begin at argument number from.
 func geoRadiusKeys(from int) *command.KeyOptions {
 	return &command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Read}, From: from, Options: []command.KeyOption{
 		{Word: "STORE", Args: 1, Key: command.Overwrite}, {Word: "STOREDIST", Args: 1, Key: command.Overwrite}, {Word: "COUNT", Args: 1}}}
@@ -221,7 +221,7 @@ type geoArgs struct {
 	storeDist        bool
 }
 
-// geoForm says which of two forms of an argument was given.
+// geoForm is the form in which a request gives the centre or the area.
 type geoForm uint8
 
 const (
@@ -422,7 +422,7 @@ func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	default:
 		err = g.member(c.Args[2])
 	}
-	if err == nil && (g.there || at == 4) { // else Redis does not check the radius
+	if err == nil && (g.there || at == 4) { // otherwise Redis does not check the radius
 		err = g.circle(c.Args[at:])
 	}
 	g.by = geoByRadius

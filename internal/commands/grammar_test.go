@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
-// everyCommand runs a check for every command that can be run.
+// everyCommand runs a check for every command that clients can call.
 func everyCommand(t *testing.T, check func(table *command.Table, s *command.Spec)) {
 	table, err := servercmd.DefaultTable()
 	if err != nil {
@@ -54,8 +54,8 @@ func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
 	})
 }
 
-// takesAnything reports whether no arguments behind a command's name are wrong:
-// a bare container's are a subcommand's, others are a list of free strings.
+// takesAnything reports whether a command accepts every argument after its name: a container without a
+// subcommand, or a command whose arguments are free strings.
 func takesAnything(s *command.Spec) bool {
 	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple &&
 		(s.Args[0].Kind == command.KindString || s.Args[0].Kind == command.KindPattern)

@@ -9,8 +9,7 @@ import (
 var hashSpecs = []*command.Spec{&specHSet, &specHSetNX, &specHMSet, &specHGet, &specHMGet, &specHGetAll, &specHKeys, &specHVals,
 	&specHLen, &specHStrLen, &specHExists, &specHDel, &specHIncrBy, &specHIncrByFloat, &specHRandField, &specHScan}
 
-// fieldBytes is the cost of a look-up of one field, in bytes of a walk over memory: a cache miss or
-// two.
+// fieldBytes is the cost of looking up one field, a cache miss or two, in bytes read sequentially.
 const fieldBytes = 512
 
 // longFields is Ctx.Long for a command that looks up n fields.

@@ -48,7 +48,7 @@ func runHRandField(c *command.Ctx) error {
 	return randomFields(c, n, values)
 }
 
-// randomFields replies with n different fields, or with -n fields that may be the same.
+// randomFields replies with n different fields, or, if n is negative, with -n fields that may repeat.
 func randomFields(c *command.Ctx, n int64, values bool) error {
 	work := c.Tx.ValueSize(c.Args[1]) * command.WalkBytes
 	if n < 0 {

@@ -39,12 +39,12 @@ func runPFAdd(c *command.Ctx) error {
 	return nil
 }
 
-// sparseWork is the cost of one opcode of a sparse HyperLogLog, or of one hash, in bytes of a walk
-// over memory: about a nanosecond.
+// sparseWork is the cost of one opcode of a sparse HyperLogLog, or of one hash, in bytes read sequentially:
+// about a nanosecond.
 const sparseWork = 8
 
-// pfAddWork returns the cost of PFADD for Ctx.Long: each element walks over a sparse HyperLogLog,
-// and makes it about two bytes longer.
+// pfAddWork returns the cost of PFADD for Ctx.Long: the server walks over a sparse HyperLogLog once for each
+// element, and an element makes it about two bytes longer.
 func pfAddWork(c *command.Ctx) int {
 	n := len(c.Args) - 2
 	if n <= 16 {

@@ -5,13 +5,13 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// These are the names of KeyDB and Dragonfly for the commands on single items, for clients that
-// were written for them.
+// These commands on single items have the names that KeyDB and Dragonfly use, so that their clients work
+// unchanged.
 
 var itemAliasSpecs = []*command.Spec{&specExpireMember, &specExpireMemberAt, &specPExpireMemberAt, &specFieldExpire, &specFieldTTL}
 
-// familyOf returns the family of the container that a key holds, nil if there is no such key. It
-// returns ErrWrongType for a value whose items have no names and deadlines.
+// familyOf returns the family of the container that a key holds, nil if the key does not exist. If the
+// value's items have no names or deadlines, it returns ErrWrongType.
 func familyOf(c *command.Ctx, key []byte) (*itemFamily, error) {
 	switch c.Tx.Type(key) {
 	case engine.None:
@@ -127,8 +127,8 @@ func runExpireMember(c *command.Ctx, unit timeUnit) error {
 	return nil
 }
 
-// deadlineOf returns what TTL and PTTL of one item need: its deadline, NoDeadline, or NoKey if
-// there is no such item or no such key.
+// deadlineOf returns an item's deadline for TTL and PTTL. It returns NoDeadline if the item has none, and
+// NoKey if the item or the key does not exist.
 func deadlineOf(c *command.Ctx, key []byte, item [][]byte) (deadline int64, err error) {
 	f, err := familyOf(c, key)
 	if f == nil {
@@ -183,7 +183,7 @@ func runFieldExpire(c *command.Ctx) error {
 	}
 
 	if f == nil {
-		f = &hashItems // which replies that there is no such item
+		f = &hashItems // it replies that the item does not exist
 	}
 	codes := make([]int, 0, len(fields))
 	err = f.expire(c.Tx, c.Args[1], fields, t.resolve(c), 0, func(code int) { codes = append(codes, code) })
@@ -255,5 +255,5 @@ func takesWithTTL(args [][]byte) bool {
 	return len(args) == 2 || len(args) == 3 && command.EqualFold(args[2], "WITHTTL")
 }
 
-// ttlOf returns a deadline in the form of WITHTTL: the ms that are left, or -1.
+// ttlOf converts a deadline to the reply of WITHTTL: the remaining ms, or -1.
 func ttlOf(c *command.Ctx, deadline int64) int64 { return shownAs(deadline, c.Tx.Millis(), nil, true) }

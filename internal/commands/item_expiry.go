@@ -9,9 +9,9 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// These are the commands on the deadlines of items: HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT, HTTL,
-// HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST, and the same with other first letters. An itemFamily
-// describes the commands of one kind of container, and specs builds them.
+// These are the commands on the deadlines of items: HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT, HTTL, HPTTL,
+// HEXPIRETIME, HPEXPIRETIME, HPERSIST, and their counterparts for other containers, such as SEXPIRE. An
+// itemFamily describes the commands of one kind of container, and specs builds them.
 
 var itemExpirySpecs = slices.Concat(hashItems.specs(), setItems.specs(), sortedSetItems.specs(),
 	hashExSpecs, setExSpecs, itemAliasSpecs)
@@ -25,10 +25,10 @@ type itemFamily struct {
 	since  string
 
 	word        string // FIELDS
-	item, items string // the name of an argument, in errors and in the documentation
+	item, items string // how errors and the documentation name an argument
 	of          string // "of a hash"
-	thing       string // the object that has the deadline, if an item only refers to it: an index is not deleted, its element is
-	create      string // a request and its reply, which makes the examples' key "k" with the items a and b
+	thing       string // the object that has the deadline if the item only refers to it: the element of a list, not the index
+	create      string // a request and its reply for the examples, which creates the key "k" with the items a and b
 	a, b, other string // two items, and one that does not exist
 
 	expire    func(tx *engine.Tx, key []byte, items [][]byte, deadline int64, c engine.Condition, visit func(code int)) error
@@ -109,7 +109,7 @@ func (f *itemFamily) complexity() string {
 	return "O(N) where N is the number of specified " + f.items
 }
 
-// refusals documents the errors of all nine commands.
+// refusals lists the documented errors of all nine commands.
 func (f *itemFamily) refusals(more ...string) []string {
 	return append([]string{
 		"ERR Mandatory argument " + f.word + " is missing or not at the right position: another word stands there",
@@ -117,8 +117,7 @@ func (f *itemFamily) refusals(more ...string) []string {
 	}, more...)
 }
 
-// effectOf is the use of the family's commands in the log, which has deadlines in milliseconds
-// since 1970.
+// effectOf gives the log's use of the family's commands; the log has deadlines in milliseconds since 1970.
 var effectOf = map[string]command.StreamUse{"pexpireat": command.StreamEffect, "persist": command.StreamEffect}
 
 func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, form, example string) *command.Spec {
@@ -216,8 +215,8 @@ func (f *itemFamily) list(args [][]byte, i int, refused string) ([][]byte, error
 	return args[i+2:], nil
 }
 
-// wrongTypeFirst returns ErrWrongType if the key does not hold a container of kind k, because Redis
-// checks the key before it reads on; else it returns err.
+// wrongTypeFirst returns ErrWrongType if the key does not hold a container of kind k, because Redis checks
+// the key before it parses the rest; otherwise it returns err.
 func wrongTypeFirst(c *command.Ctx, k engine.Kind, err error) error {
 	if held := c.Tx.Type(c.Args[1]); held != k && held != engine.None {
 		return command.ErrWrongType
@@ -225,7 +224,8 @@ func wrongTypeFirst(c *command.Ctx, k engine.Kind, err error) error {
 	return err
 }
 
-// itemTime is an expiration time of items: first as the request gives it, and then as an instant.
+// itemTime is an expiration time of items. It first holds the time as the request gives it, and after resolve
+// the deadline.
 type itemTime struct {
 	unit   timeUnit
 	ms     int64 // since 1970
@@ -276,8 +276,8 @@ func (t *itemTime) resolve(c *command.Ctx) int64 {
 // seconds left.
 func roundUp(ms int64) int64 { return (ms + 999) / 1000 }
 
-// readSpec describes a command that reads deadlines. With left the command replies with the time
-// that is left; unit, if not nil, converts ms to the unit of the reply.
+// readSpec describes a command that reads deadlines. With left the command replies with the remaining time;
+// unit, if not nil, converts ms to the unit of the reply.
 func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bool, example string) *command.Spec {
 	s := &command.Spec{
 		Name: f.letter + name, Group: f.group, Since: f.since, Complexity: f.complexity(),

@@ -25,8 +25,8 @@ func TestTheKeysOfARequestAreLookedForOnce(t *testing.T) {
 		spec   *command.Spec
 		args   [][]byte
 		forget bool
-		pos    int // 0: an error
-		more   int // searches
+		pos    int // 0: GETKEYS returns an error
+		more   int // the number of searches for keys
 	}{
 		{spec, args, false, 3, 1}, {spec, args, false, 3, 0}, {&other, args, false, 3, 1}, {spec, args, false, 3, 1},
 		{spec, args[:3], false, 2, 1}, {spec, args[:2], false, 0, 1}, {spec, args[:2], false, 0, 0}, {spec, args[1:], false, 2, 1},
@@ -43,8 +43,8 @@ func TestTheKeysOfARequestAreLookedForOnce(t *testing.T) {
 	}
 }
 
-// A request whose keys decide several times: a user with rules, a cluster's slots, locks,
-// and client-side caching.
+// BenchmarkRequestWithManyKeys runs a request whose keys matter at several points: for a user with rules, a
+// cluster's slots, locks, and client-side caching.
 func BenchmarkRequestWithManyKeys(b *testing.B) {
 	e, err := transcript.NewEngine("--cluster-enabled", "yes")
 	if err != nil {

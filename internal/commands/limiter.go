@@ -151,12 +151,12 @@ func parseTake(c *command.Ctx, options int) (o engine.ReserveOptions, err error)
 func parseRate(limit, period []byte) (o engine.TakeOptions, err error) {
 	n, ms, err := command.ParseTwo(limit, period)
 	if ms < 1 || ms > limiter.MaxPeriod/1000 {
-		ms = 0 // the engine refuses it, in its own order of checks
+		ms = 0 // the engine rejects 0, after the checks that come first
 	}
 	return engine.TakeOptions{Limit: n, Period: ms * 1000, Cost: 1}, err
 }
 
-// parseTakeOptions reads those options that the grammar of the command has.
+// parseTakeOptions reads the options that the grammar of the command has.
 func parseTakeOptions(c *command.Ctx, o *engine.ReserveOptions, args [][]byte) error {
 	o.MaxWait = -1
 	for len(args) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// If a connection closes between its grant and the reply, the next client gets the grant.
+// If a connection closes between its grant and the reply, the next client in line gets the grant.
 func TestATurnThatWasNotTakenPassesOn(t *testing.T) {
 	for algo := range limiter.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestATurnThatWasNotTakenPassesOn(t *testing.T) {
 			services.Ask(own, words("RL.TAKE", "COST", "5")...)
 			dies := services.Waiting(t, s, words("RL.WAIT", "0", "COST", "3")...)
 			next := services.Waiting(t, s, words("RL.WAIT", "0", "COST", "4")...)
-			clock.Advance(80 * time.Second) // the first gets the grant, the next must wait
+			clock.Advance(80 * time.Second) // the first client gets the grant, and the next must wait
 			if v := services.Ask(own, "RL.INFO", "k"); v.Elems[17].Int != 1 {
 				t.Fatalf("not one waits: %v", v)
 			}

@@ -15,17 +15,17 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// Limiters whose period is 30 years: within a history nothing comes back, so a
-// limiter is a counter, whatever its algorithm.
+// The period is 30 years, so no capacity returns within a history. A limiter then is a counter, whatever its
+// algorithm.
 const (
 	slowPeriod = "946080000000"
 	slowLimit  = 10
 )
 
-// taken is the model's state: what was taken from each of the keys a, b and c.
+// taken is the model's state: the cost taken from each of the keys a, b and c.
 type taken [3]int
 
-// answer answers for one limiter, as the first three numbers of RL.TAKE do.
+// answer computes the reply about one limiter, as the first three numbers of RL.TAKE.
 func (k *taken) answer(key string, cost int, take bool) (allowed bool, reply string) {
 	n := &k[strings.IndexByte("abc", key[0])]
 	allowed = *n+cost <= slowLimit
@@ -39,7 +39,7 @@ func (k *taken) answer(key string, cost int, take bool) (allowed bool, reply str
 	return allowed, fmt.Sprint(one, slowLimit, slowLimit-*n)
 }
 
-// apply runs a command on the model and returns the reply, as threes shortens it.
+// apply runs a command on the model and returns the reply without times, as threes does.
 func (k *taken) apply(args []string) string {
 	switch args[0] {
 	case "RL.RESET":
@@ -65,7 +65,7 @@ func (k *taken) apply(args []string) string {
 	return "1 " + a + " " + b
 }
 
-// threes leaves the times out of a reply of limiters.
+// threes removes the times from a reply about limiters.
 func threes(reply string) string {
 	f := strings.Fields(reply)
 	var keep []string

@@ -16,15 +16,15 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// grant is a grant of a limiter: at once, or as a reservation.
+// grant is a grant of a limiter, either immediate or a reservation.
 type grant struct {
 	limiter.Grant
 	id  int64
 	due int64
 }
 
-// limiterModel records every grant of one limiter and knows nothing of its state:
-// the bounds are checked over all spans between two grants.
+// limiterModel records every grant of one limiter and does not model its state: it checks the bounds over all
+// spans between two grants.
 type limiterModel struct {
 	db     *engine.DB
 	clock  *clock.Manual
@@ -87,7 +87,7 @@ func (m *limiterModel) take(t *rapid.T) {
 	}
 }
 
-// retry waits for as long as a refusal says: a microsecond less is too little.
+// retry waits for exactly the time that a refusal tells. A microsecond less is too early.
 func (m *limiterModel) retry(t *rapid.T) {
 	cost := rapid.Int64Range(1, m.o.Burst).Draw(t, "cost")
 	a := m.ask(t, cost, false)
@@ -105,7 +105,7 @@ func (m *limiterModel) retry(t *rapid.T) {
 	}
 }
 
-// reset waits for as long as the limiter says that it needs to be full.
+// reset waits for exactly the time until the limiter is full again, as the limiter tells it.
 func (m *limiterModel) reset(t *rapid.T) {
 	a := m.ask(t, 0, true)
 	if a.Reset == 0 {
@@ -165,8 +165,7 @@ func (m *limiterModel) cancel(t *rapid.T) {
 	})
 }
 
-// giveBack undoes one of the last grants: what the limiter takes back was never
-// given.
+// giveBack undoes one of the last grants. If the limiter accepts that, the model deletes the grant.
 func (m *limiterModel) giveBack(t *rapid.T) {
 	if len(m.grants) == 0 {
 		return
@@ -187,8 +186,8 @@ func (m *limiterModel) giveBack(t *rapid.T) {
 	})
 }
 
-// check compares what is said to remain with what is allowed, and all grants with
-// the bound.
+// check compares the remaining capacity that the limiter reports with the costs that it allows, and checks
+// the bound over all grants.
 func (m *limiterModel) check(t *rapid.T) {
 	a := m.ask(t, 0, true)
 	if a.Remaining > 0 && !m.ask(t, a.Remaining, true).Allowed {
@@ -212,8 +211,8 @@ func (m *limiterModel) check(t *rapid.T) {
 	}
 }
 
-// over says which bound is broken by a sum of grants from an instant to another,
-// both included.
+// over returns the bound that grants of the total cost sum break if they all fall in the span from..to, "" if
+// they break none.
 func (m *limiterModel) over(from, to, sum int64) string {
 	limit, period := m.o.Limit, m.o.Period
 	switch {
@@ -253,8 +252,8 @@ func TestLimitersStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// Whatever the parameters of the next call are, nothing breaks: the log gives the
-// same state, dumps restore to the same answers.
+// The parameters may change with every call: the effects still lead to the same state, and a restored dump
+// gives the same replies.
 func TestLimitersBearAnyParameters(t *testing.T) {
 	big := func(t *rapid.T, name string, top int64) int64 {
 		return rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, top)).Draw(t, name)

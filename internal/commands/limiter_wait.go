@@ -9,9 +9,9 @@ import (
 
 // These are the commands that wait for a limiter, and those that make reservations.
 //
-// A client that waits for a limiter stands in the line of its key. The server checks only the first
-// client in line. It does so at the instant at which the limiter can serve that client, because no
-// other client may take before it. So a grant wakes one client, and a line costs one timer.
+// A client that waits for a limiter stands in line for its key. The server checks only the first client in
+// line, at the instant at which the limiter can serve that client, because no other client may take before
+// it. So each grant wakes one client, and each line needs one timer.
 
 var specRLWait = command.Spec{
 	Name: "rl.wait", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1); with ALGO log O(1) amortized",
@@ -76,7 +76,7 @@ func runRLWait(c *command.Ctx) error {
 	return nil
 }
 
-// waitMicros returns the us that a command with a timeout of ms still waits.
+// waitMicros returns how many us a command with a timeout of ms may still wait.
 func waitMicros(c *command.Ctx, ms int64) int64 {
 	if c.Waiting != nil {
 		return c.Waiting.Until*1000 - c.Now()
@@ -84,8 +84,8 @@ func waitMicros(c *command.Ctx, ms int64) int64 {
 	return ms * 1000
 }
 
-// waitForTurn puts the command in line. If its time is up before its turn, it replies with the
-// figures of this moment: later ones could include grants to other clients before it.
+// waitForTurn puts the command in line. If its time ends before its turn comes, it replies with the figures
+// of this moment: later ones could include grants to other clients before it.
 func waitForTurn(c *command.Ctx, t engine.Taken, ms int64) error {
 	turn, full := c.Now()+t.Retry, c.Now()+t.Reset
 	return c.Block(command.Wait{
@@ -98,10 +98,10 @@ func waitForTurn(c *command.Ctx, t engine.Taken, ms int64) error {
 	})
 }
 
-// giveBack undoes a grant whose connection has ended.
+// giveBack undoes a grant of a client whose connection has closed.
 func giveBack(c *command.Ctx) {
 	if g, ok := c.Waiting.Memo.(limiter.Grant); ok && g.Cost > 0 {
-		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is no limiter to give back to
+		_, _ = c.Tx.GiveBack(c.Args[1], g) // the key has another type: it holds no limiter
 	}
 }
 
@@ -315,7 +315,7 @@ func replyReservations(c *command.Ctx, all []limiter.Reservation) {
 	}
 }
 
-// replyLine replies with the clients that wait, and with the cost that each wants.
+// replyLine replies with the waiting clients and the cost that each of them wants.
 func replyLine(c *command.Ctx) {
 	line := c.Queue(c.Args[1])
 	c.Out.BulkString("waiting")

@@ -13,16 +13,16 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/history"
 )
 
-// containers is the model's state for containers: two lists of one-letter
-// elements, two sets of the letters a to h, a bit each, and a sorted set's
-// scores of the same letters, 0 for none. The keys lie in different shards.
+// containers is the model's state for containers: two lists of one-letter elements, two sets of the letters a
+// to h with one bit for each, and the scores of the same letters in a sorted set, 0 for a missing one. The
+// keys lie in different shards.
 type containers struct {
 	lists  [2]string
 	sets   [2]uint8
 	scores [8]int8
 }
 
-// which distinguishes la from lb, sa from sb.
+// which returns 0 for the keys la and sa, and 1 for lb and sb.
 func which(key string) int { return int(key[1] - 'a') }
 
 func bit(member string) uint8 { return 1 << (member[0] - 'a') }
@@ -86,7 +86,7 @@ func (c *containers) pop(i int) string {
 	return l[len(l)-1:]
 }
 
-// popMax takes the highest score, of equal ones the last letter.
+// popMax takes the letter with the highest score, the last one if several have it.
 func (c *containers) popMax() string {
 	best := 0
 	for i, s := range c.scores {

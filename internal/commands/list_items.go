@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// LEXPIRE and its variants are HEXPIRE's family for the elements of lists, which have positions
-// instead of names.
+// LEXPIRE and its variants do for the elements of lists what HEXPIRE and its variants do for fields. Elements
+// have positions instead of names.
 
 var listItemSpecs = append(listItems.specs(), &specZAddEx, &specLPushEx, &specRPushEx)
 

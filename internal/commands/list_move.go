@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// These commands move elements from lists, or wait for elements.
+// These commands move elements between lists, or wait for elements.
 
 // leftRight returns the grammar of an end of a list.
 func leftRight(name string) command.Arg {

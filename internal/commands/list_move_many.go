@@ -8,7 +8,7 @@ import (
 
 // These commands move several elements from one list to another.
 
-// howMany returns the grammar of how many elements move, and in which order.
+// howMany returns the grammar of the number and the order of the elements to move.
 func howMany() command.Arg {
 	return command.Opt(command.Block("how-many",
 		command.OneOf("selector", command.TokenArg("COUNT", command.Int("count")), command.TokenArg("EXACTLY", command.Int("exactly"))),

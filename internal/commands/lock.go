@@ -43,8 +43,8 @@ type acquire struct {
 	millis int64 // the timeout of WAIT
 }
 
-// parseAcquire reads the options after the lease; shared and count say which of these options the
-// command has besides WAIT.
+// parseAcquire reads the options after the lease; shared and count report whether the command has these
+// options besides WAIT.
 func parseAcquire(c *command.Ctx, lease []byte, args [][]byte, shared, count bool) (a acquire, err error) {
 	a.Since = c.Since()
 	if a.Lease, err = parseLease(lease); err != nil {
@@ -94,8 +94,8 @@ func parseReplayed(c *command.Ctx, b []byte) (token int64, err error) {
 	return token, err
 }
 
-// granted replies to an ACQUIRE, or makes it wait for a key of the kind k. undo gives back a grant
-// whose reply has not reached the waiting client.
+// granted replies to an ACQUIRE, or makes it wait for a key of kind k. undo gives a grant back if the reply
+// does not reach the waiting client.
 func granted(c *command.Ctx, a *acquire, g engine.Lease, ok bool, err error, k engine.Kind, undo func(c *command.Ctx)) error {
 	switch {
 	case err != nil:
@@ -295,8 +295,8 @@ func runLockInfo(c *command.Ctx) error {
 	})
 }
 
-// replyHeld replies with the map that INFO returns for a lock or a semaphore: the pairs that head
-// writes, the holders, and for each waiting client what wants writes of its request.
+// replyHeld replies with the map that INFO returns for a lock or a semaphore. head writes its first pairs.
+// Then follow the holders, and the waiting clients; wants writes what a client's request asks for.
 func replyHeld(c *command.Ctx, all holders.List, count bool, head func(), wants func(args [][]byte)) error {
 	if all == nil {
 		c.Out.Null()
@@ -321,7 +321,7 @@ func replyHeld(c *command.Ctx, all holders.List, count bool, head func(), wants 
 	return nil
 }
 
-// inLineBytes is the cost of describing one waiting client, in bytes of a walk over memory.
+// inLineBytes is the cost of describing one waiting client, in bytes read sequentially.
 const inLineBytes = 512
 
 func lockMode(shared bool) string {
@@ -331,8 +331,8 @@ func lockMode(shared bool) string {
 	return "exclusive"
 }
 
-// replyHolders replies with the holders of a lock or a semaphore: owner, permits if they count,
-// token and the rest of the lease.
+// replyHolders replies with the holders of a lock or a semaphore: owner, permits if count is set, token and
+// the rest of the lease.
 func replyHolders(c *command.Ctx, all holders.List, count bool) {
 	c.Out.BulkString("holders")
 	c.Out.Array(all.Len())

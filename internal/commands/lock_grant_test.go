@@ -27,7 +27,7 @@ func askInt(t *testing.T, s *session.Session, words ...string) int64 {
 	return v.Int
 }
 
-// A connection that dies between the grant and its reply gives it to the next.
+// If a connection ends between the grant and its reply, the next client in line gets the lock.
 func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 	for _, c := range []struct{ name, acquire, release string }{
 		{"lock", "LOCK.ACQUIRE k %s 60000", "LOCK.RELEASE k a %d"},
@@ -60,7 +60,7 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 			if got, err := strconv.ParseInt(strings.Trim(out, ":\r\n"), 10, 64); err != nil || got <= token+1 {
 				t.Errorf("the next one gets %q after %d", out, token)
 			}
-			next.Session.Closed(io.EOF) // it has its reply: the lock stays
+			next.Session.Closed(io.EOF) // the reply has arrived, so the client keeps the lock
 			if v := services.Ask(own, "EXISTS", "k"); v.Int != 1 {
 				t.Error("a grant whose reply was taken is gone")
 			}
@@ -68,8 +68,8 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 	}
 }
 
-// A client that requested it again elsewhere, because it thought its connection dead, keeps
-// what it got there when the old connection ends.
+// A client believes that its connection is dead, and requests the lock again on another one. It keeps the
+// lock when the old connection ends.
 func TestAClientThatAskedAgainKeepsTheLock(t *testing.T) {
 	s := services.At(t, nil)
 	own := s.NewSession(nil)
@@ -86,8 +86,8 @@ func TestAClientThatAskedAgainKeepsTheLock(t *testing.T) {
 	again.Session.Closed(io.EOF)
 }
 
-// A reply that could not be written gives its grant back; one that was written does
-// not, even if the connection dies next, and nor does one that a request followed.
+// A grant whose reply could not be written goes back. A grant whose reply was written, or which another
+// request of the client followed, does not, even if the connection ends next.
 func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -113,8 +113,8 @@ func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
 	}
 }
 
-// A client that sends no more while its grant is on the way is treated as one
-// that stopped sending before.
+// A client that half-closes its connection while its grant is on the way loses the grant, as one does that
+// had half-closed it before.
 func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
 	s := services.At(t, nil)
 	own := s.NewSession(nil)
@@ -132,8 +132,8 @@ func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
 	}
 }
 
-// Many acquire, share, release, give up and disconnect at once. No client holds the lock with one
-// that holds it alone, tokens only grow, and each waiter gets a reply.
+// Many clients acquire, share, release, give up and disconnect at once. No client holds the lock together
+// with one that holds it exclusively, tokens only grow, and each waiting client gets a reply.
 func TestLocksUnderConcurrencyExclude(t *testing.T) {
 	s := services.At(t, nil)
 	const workers, rounds = 6, 150
@@ -210,18 +210,18 @@ func leave(t *testing.T, c *session.Session, owner string, token int64) {
 	}
 }
 
-// killed sends a request on a connection that closes at some moment, before its reply.
+// killed sends a request on a connection that closes at a random moment before the reply.
 func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
 	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
 	p := services.Connect(s, "tcp", "127.0.0.1:1")
 	_, out, v := p.Session.Serve(wire.AppendCommand(nil, words...), nil)
-	if v != reactor.Park { // it has its reply
+	if v != reactor.Park { // the reply is already there
 		c := s.NewSession(nil)
 		defer c.Closed(nil)
 		token, _ := strconv.ParseInt(strings.Trim(string(out), ":\r\n"), 10, 64)
 		leave(t, c, words[2], token)
 	} else if rng.IntN(2) == 0 {
-		<-p.Woken // served
+		<-p.Woken // the server has replied
 	}
 	p.Session.Closed(io.EOF)
 }

@@ -13,16 +13,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// lockOp is one request of a history about one lock and one semaphore, whose
-// owners are the clients; its output is a token or an integer, 0 for nil, and -1
-// for LOST.
+// lockOp is one request of a history about one lock and one semaphore. The owners are the clients. The output
+// is a token or an integer, 0 for nil, and -1 for LOST.
 type lockOp struct {
 	words  string // the request; "lock" and "sem" mean ACQUIRE
 	client int
 	shared bool
 	wait   bool
 	n      int64 // permits
-	token  int64 // that the client believes in
+	token  int64 // the token that the client knows
 }
 
 const semLimit = 4
@@ -30,13 +29,13 @@ const semLimit = 4
 // heldState is the model's state.
 type heldState struct {
 	shared  bool
-	locks   [history.Clients]int64 // tokens
+	locks   [history.Clients]int64 // the tokens of the lock's holders
 	permits [history.Clients]int64
-	tokens  [history.Clients]int64 // of permits
+	tokens  [history.Clients]int64 // the tokens of the permits
 	last    int64
 }
 
-// fresh accepts a new token.
+// fresh records a new token, and reports whether it is greater than all before.
 func (s *heldState) fresh(token int64) bool {
 	ok := token > s.last
 	s.last = token
@@ -90,7 +89,7 @@ func (s *heldState) lock(mine *int64, o lockOp, out int64) bool {
 	case n > 0 && !(s.shared && o.shared):
 		return out == 0 && !o.wait
 	}
-	if out == 0 { // others waited: no client overtakes them
+	if out == 0 { // other clients wait, and this one must not overtake them
 		return !o.wait
 	}
 	s.shared, *mine = o.shared, out
@@ -128,9 +127,8 @@ var heldModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %d", input, output) },
 }
 
-// draw makes a request of a client that believes to hold a lock under a token, or
-// permits. A client that holds something does not wait for more: two would wait for each
-// other.
+// draw makes a request of a client that believes it holds a lock under a token, or permits. A client that
+// holds something never waits for more, because two such clients would wait for each other.
 func (o *lockOp) draw(rng *rand.Rand, token, permits int64) []string {
 	owner := fmt.Sprint("c", o.client)
 	o.token = token
@@ -172,8 +170,8 @@ func (o *lockOp) waits(words []string) []string {
 	return words
 }
 
-// lockClient runs random requests and, at the end, releases what it holds, so
-// that no client waits for it for ever.
+// lockClient runs random requests. At the end it releases everything it holds, so that no client waits for
+// ever.
 func lockClient(c *history.Client) {
 	var token, permits int64
 	run := func(o lockOp, words []string) {

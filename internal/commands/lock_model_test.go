@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// heldBy is a holder of the model, asking is a request for a lock or for permits.
+// heldBy is a holder in the model, asking is a request for a lock or for permits.
 type heldBy struct {
 	owner    string
 	token    int64
@@ -35,7 +35,7 @@ type asking struct {
 	until  int64 // ms; 0: for ever
 }
 
-// heldKey is a lock or a semaphore of the model.
+// heldKey is a lock or a semaphore in the model.
 type heldKey struct {
 	name    string
 	sem     bool
@@ -44,14 +44,14 @@ type heldKey struct {
 	line    []asking
 }
 
-// lockModel is an engine with connections beside a model of its locks and
-// semaphores: slices that are walked through.
+// lockModel holds an engine with connections, and a model of its locks and semaphores: slices without any
+// index.
 type lockModel struct {
 	e     *transcript.Engine
 	keys  []*heldKey
 	fence int64
-	waits map[int]bool     // connections
-	owed  map[int][]string // replies that are still to come
+	waits map[int]bool     // the connections that wait
+	owed  map[int][]string // the replies that each connection must still receive
 }
 
 func TestLocksAndSemaphoresBehaveAsTheirModel(t *testing.T) {
@@ -105,13 +105,13 @@ func (k *heldKey) info() string {
 	return "LOCK.INFO"
 }
 
-// ending is the place in line of the request whose wait ends at that time, or -1.
+// ending returns the place in line of the request whose wait ends at that time, or -1.
 func (k *heldKey) ending(at int64) int {
 	return slices.IndexFunc(k.line, func(a asking) bool { return a.until == at })
 }
 
-// try grants a request, if it can: the token, "(nil)" for no,
-// "" for wait.
+// try grants a request if that is possible. It returns the token, "(nil)" for a refusal, and "" if the
+// request must wait.
 func (m *lockModel) try(k *heldKey, a asking, behind bool) string {
 	i := k.find(a.owner)
 	switch {
@@ -147,7 +147,7 @@ func (m *lockModel) try(k *heldKey, a asking, behind bool) string {
 	return fmt.Sprintf("(integer) %d", k.holders[i].token)
 }
 
-// serve gives those in line what is free, until there is nothing for the first.
+// serve grants the requests in line, in order, until the first one must wait.
 func (m *lockModel) serve(k *heldKey) {
 	for len(k.line) > 0 {
 		a := k.line[0]
@@ -209,7 +209,7 @@ func (m *lockModel) acquire(t *rapid.T) {
 		want = "(nil)"
 	}
 	m.do(t, want, words...)
-	m.serve(k) // sharing may let others in
+	m.serve(k) // others in line may share the lock now
 }
 
 func (m *lockModel) wait(t *rapid.T) {
@@ -239,7 +239,7 @@ func (m *lockModel) wait(t *rapid.T) {
 	m.serve(k)
 }
 
-// ends reports whether a wait ends at that time.
+// ends reports whether a client's wait ends at that time.
 func (m *lockModel) ends(at int64) bool {
 	return slices.ContainsFunc(m.keys, func(k *heldKey) bool { return k.ending(at) >= 0 })
 }
@@ -300,7 +300,7 @@ func (m *lockModel) hangup(t *rapid.T) {
 	}
 }
 
-// advance lets time pass, of which the model sees every millisecond.
+// advance lets time pass millisecond by millisecond, in the engine and in the model.
 func (m *lockModel) advance(t *rapid.T) {
 	for range rapid.IntRange(1, 50).Draw(t, "ms") {
 		if err := m.e.Advance(time.Millisecond); err != nil {
@@ -330,8 +330,8 @@ func (m *lockModel) advance(t *rapid.T) {
 	}
 }
 
-// asServed puts keys in the order in which the engine served them. Which of two
-// keys comes first within a millisecond is undefined; the tokens show it.
+// asServed puts keys in the order in which the engine served them. Within one millisecond that order is
+// undefined; the tokens reveal it.
 func (m *lockModel) asServed(t *rapid.T, keys []*heldKey) {
 	newest := map[*heldKey]int64{}
 	for _, k := range keys {
@@ -344,7 +344,7 @@ func (m *lockModel) asServed(t *rapid.T, keys []*heldKey) {
 		}
 		for _, h := range v.Elems[3].Elems {
 			for i := 1; i < len(h.Elems); i++ {
-				newest[k] = max(newest[k], h.Elems[i].Int) // the token: the rest is smaller
+				newest[k] = max(newest[k], h.Elems[i].Int) // the token, which is the largest number here
 			}
 		}
 	}

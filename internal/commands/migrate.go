@@ -22,7 +22,7 @@ const (
 	errMigrateRead    = command.ReplyError("IOERR error or timeout reading to target instance")
 )
 
-// migrateTimeout is the timeout if the request has none, or a negative one.
+// migrateTimeout is the timeout of a request whose own is 0 or negative.
 const migrateTimeout = time.Second
 
 var specMigrate = command.Spec{
@@ -157,8 +157,8 @@ func (t target) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// run moves the keys, all of which exist. Their shards stay locked all the time, so that it deletes
-// exactly the data that arrives. It ends at once when ctx does.
+// run moves the keys, all of which exist. Their shards stay locked until it returns, so that it deletes
+// exactly the data that has arrived. It returns as soon as ctx ends.
 func (m *migration) run(ctx context.Context, tx *engine.Tx) error {
 	dialer := net.Dialer{Timeout: m.timeout}
 	conn, err := dialer.DialContext(ctx, "tcp", m.addr)
@@ -211,8 +211,8 @@ func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
 	return w.Flush()
 }
 
-// settle reads the replies and deletes the keys that the target has stored. It returns the first
-// error, which MIGRATE replies with; other keys may have been moved all the same.
+// settle reads the replies and deletes the keys that the target has stored. It returns the first error, which
+// becomes MIGRATE's reply; other keys may have been moved nevertheless.
 func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
 	answer := func() (ok bool, err error) {
 		v, err := wire.ReadValue(r)
@@ -236,7 +236,7 @@ func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
 			return err
 		}
 	}
-	stranger := failed != nil // the target refuses our login: no reply counts as stored
+	stranger := failed != nil // the target rejects our login, so no reply confirms a key
 	for _, key := range m.keys {
 		ok, err := answer()
 		if err != nil {

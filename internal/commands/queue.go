@@ -25,12 +25,11 @@ const (
 	errMove       = command.ReplyError("ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead")
 	errPause      = command.ReplyError("ERR PAUSED must be yes, no, or a number of milliseconds")
 	errNoJob      = command.ReplyError("ERR the queue has no job with the id")
-	errStep       = command.ReplyError("ERR DQ.STEP is what the log says; it cannot be called")
+	errStep       = command.ReplyError("ERR DQ.STEP is an effect in the log; clients cannot call it")
 )
 
-// defaultLease is the length of the lease of DQ.POP if the request has none, in ms: as long as in
-// other queues. With a longer lease the jobs of a crashed consumer wait longer, with a shorter one
-// a slow consumer loses its jobs.
+// defaultLease is the length of a lease in ms if DQ.POP gives none; other queues use the same. With a longer
+// lease, the jobs of a crashed consumer wait longer. With a shorter one, a slow consumer loses its jobs.
 const defaultLease = 30_000
 
 // parseJobTime reads milliseconds that are not negative.
@@ -83,7 +82,7 @@ var specDQAdd = command.Spec{
 	Name: "dq.add", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
 	Summary: "Adds a job to a delay queue, to be delivered from a certain millisecond on.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed | command.Reveals,
-	Lacks:   command.OnlyWith(command.Reveals, 4, "UNIQUE"), // with the id * it compares payloads
+	Lacks:   command.OnlyWith(command.Reveals, 4, "UNIQUE"), // with the id * the command compares payloads
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("id"), command.Str("payload"),
 		command.Opt(command.OneOf("when", command.TokenArg("DELAY", command.Int("delay")), command.TokenArg("AT", command.UnixTime("at")))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire"))),
@@ -325,7 +324,7 @@ func longQueue(c *command.Ctx, key []byte, count int) error {
 	return longFields(c, min(n, count))
 }
 
-// lent is a job that was given to a command which has waited.
+// lent is a job that the command has given to a client that waited.
 type lent struct {
 	id    []byte
 	token int64
@@ -360,6 +359,6 @@ func popJobs(c *command.Ctx, key []byte, t taking) (n int, err error) {
 func returnJobs(c *command.Ctx) {
 	jobs, _ := c.Waiting.Memo.([]lent)
 	for _, j := range jobs {
-		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // another type: there is no queue to return to
+		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // the key has another type: it holds no queue
 	}
 }

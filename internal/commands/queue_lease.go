@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// These commands are for the consumer that has a lease on a job; they refuse all others.
+// These commands are for the consumer that has a lease on a job. Other clients get an error.
 
 const jobTokenError = "ERR value is not an integer or out of range: of the token"
 

@@ -15,11 +15,11 @@ import (
 // hourLease is a lease that does not end within a history.
 const hourLease = "3600000"
 
-// jobIDs are the ids of jobs; the last three have priority 1, the others 0.
+// jobIDs are the ids of the jobs; the last three jobs have priority 1, the others 0.
 const jobIDs = "012345"
 
-// jobQueue is the model's state of one queue: the ids of the jobs that are due, in
-// their order, and a bit for each that is leased.
+// jobQueue is the model's state of one queue: the ids of the due jobs in their order, and a bit for each
+// leased job.
 type jobQueue struct {
 	ready  string
 	leased uint
@@ -28,8 +28,7 @@ type jobQueue struct {
 // jobQueues is the model's state: a queue for each of the keys a, b and c.
 type jobQueues [3]jobQueue
 
-// apply runs a command on the model and returns the reply, as firstField
-// shortens it.
+// apply runs a command on the model and returns the reply, shortened as by firstField.
 func (k *jobQueues) apply(args []string) string {
 	q := &k[strings.IndexByte("abc", args[1][0])]
 	if args[0] == "DQ.POP" {
@@ -52,7 +51,7 @@ func (k *jobQueues) apply(args []string) string {
 	if there { // DQ.ADD
 		return "(nil)"
 	}
-	if at = len(q.ready); id < "3" { // behind those of its priority
+	if at = len(q.ready); id < "3" { // behind the jobs with the same priority
 		q.ready += id
 		return id
 	}
@@ -63,7 +62,7 @@ func (k *jobQueues) apply(args []string) string {
 	return id
 }
 
-// firstField leaves a job's id of a reply.
+// firstField shortens a reply to the job's id.
 func firstField(reply string) string {
 	if reply == "" {
 		return "(nil)"

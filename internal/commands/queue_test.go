@@ -65,17 +65,17 @@ func jobsOf(v resp.Value) (all []job) {
 	return all
 }
 
-// ledger collects what producers and consumers know of the jobs.
+// ledger collects what producers and consumers observe about the jobs.
 type ledger struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	done  map[string]int
-	last  map[string]int64 // the highest token seen
-	until map[string]int64 // no other delivery before, in ms
+	last  map[string]int64 // the highest token of a delivery so far
+	until map[string]int64 // the last ms of the lease: no other delivery may come until then
 	fault string
 }
 
-// delivered notes a delivery, and what is wrong with it. A delivery is noted
-// after the fact, so only tokens show which of two came first.
+// delivered records a delivery, and whether it breaks a rule. Consumers call it some time after the delivery,
+// so only the tokens show which of two deliveries came first.
 func (l *ledger) delivered(j job, token, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,16 +92,16 @@ func (l *ledger) delivered(j job, token, now int64) {
 	}
 }
 
-// givenBack notes that a job may be delivered again from now on.
+// givenBack records that a job may be delivered again from now on.
 func (l *ledger) givenBack(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until[id] = 0
 }
 
-// Producers, and consumers that acknowledge, reject, crash, or lose their
-// connection while they wait: every job is done exactly once, and delivered to
-// no second consumer while one has a lease on it.
+// Producers add jobs. Consumers acknowledge or reject jobs, crash, or lose their connection while they wait.
+// Every job is done exactly once, and the queue delivers it to no second consumer while one has a lease on
+// it.
 func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 	services.Bubble(t, func(s *session.Service) {
 		const producers, consumers, each = 4, 8, 60
@@ -123,7 +123,7 @@ func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 			work.Go(func() { l.consume(ctx, cancel, s, rand.New(rand.NewPCG(uint64(n), 2)), producers*each) })
 		}
 		work.Wait()
-		synctest.Wait() // until all is given back that did not arrive
+		synctest.Wait() // until the queue has all jobs back that did not arrive
 		if l.fault != "" {
 			t.Error(l.fault)
 		}
@@ -152,7 +152,7 @@ func (l *ledger) consume(ctx context.Context, cancel func(), s *session.Service,
 	defer func() { c.Closed(nil) }()
 	for ctx.Err() == nil {
 		wait, stop := ctx, func() {}
-		if rng.IntN(3) == 0 { // impatient: it may go while it waits
+		if rng.IntN(3) == 0 { // the client may give up while it waits
 			wait, stop = context.WithTimeout(ctx, time.Duration(rng.IntN(3000))*time.Microsecond)
 		}
 		v, err := services.AskContext(wait, c, "DQ.POP", "q", "COUNT", fmt.Sprint(1+rng.IntN(3)), "LEASE", fmt.Sprint(jobLease), "BLOCK", "0")
@@ -177,16 +177,16 @@ func (l *ledger) consume(ctx context.Context, cancel func(), s *session.Service,
 	}
 }
 
-// settle does with a job what consumers do.
+// settle acknowledges or rejects a job, or crashes, at random.
 func (l *ledger) settle(c *session.Session, rng *rand.Rand, j job, token int64) {
 	switch rng.IntN(4) {
-	case 0: // it crashes: the job is due again when the lease is over
+	case 0: // the consumer crashes: the job is due again when the lease has ended
 	case 1:
 		l.givenBack(j.id)
 		services.Ask(c, "DQ.NACK", "q", j.id, j.token, "DELAY", fmt.Sprint(rng.IntN(20)))
 	default:
 		if rng.IntN(4) == 0 {
-			time.Sleep(time.Duration(rng.IntN(2*jobLease)) * time.Millisecond) // of the bubble
+			time.Sleep(time.Duration(rng.IntN(2*jobLease)) * time.Millisecond) // the bubble's time
 		}
 		if services.Ask(c, "DQ.ACK", "q", j.id, j.token).Int == 1 {
 			l.mu.Lock()

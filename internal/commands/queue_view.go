@@ -435,7 +435,8 @@ OK
 	Run: runDQConfig,
 }
 
-// checksMemoryItself implements Spec.Lacks: DQ.CONFIG adds to the memory only where there is no queue, and refuses that itself.
+// checksMemoryItself implements Spec.Lacks: DQ.CONFIG needs more memory only if it creates the queue, and
+// checks that itself.
 func checksMemoryItself([][]byte) command.Flags { return command.DenyOOM }
 
 func runDQConfig(c *command.Ctx) error {
@@ -537,10 +538,10 @@ var specDQStep = command.Spec{
 		"* FORGET: the marks of UNIQUE up to a time are dropped.\n" +
 		"* RESUME: the time of a pause is over.\n" +
 		"* TICK: an occurrence of a schedule became a job, or was skipped (0), and the next one has a time (0: there is none).",
-	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: the caller is not a replay"},
+	Errors: []string{"ERR DQ.STEP is an effect in the log; clients cannot call it: the caller is not a replay"},
 	Examples: `
 > DQ.STEP q LAPSE job
-(error) ERR DQ.STEP is what the log says; it cannot be called
+(error) ERR DQ.STEP is an effect in the log; clients cannot call it
 `,
 	Run: runDQStep,
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// Faults that other servers published in 2026: commands about fields that live on the master and
-// are past their deadline on the replica, whose clock is a minute ahead. A replica that applied the
-// master's command as a client's would find no field, and differ from the master for good.
+// These tests repeat faults that other servers published in 2026. A command names fields that exist on the
+// master but are expired on the replica, whose clock is a minute ahead. If the replica applied the master's
+// command like a client's, it would find no field, and its data would differ from the master's for good.
 
 // pair is a master and a replica whose clock is ahead.
 type pair struct {
@@ -29,7 +29,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// do has a client of the master run requests, and the replica apply their effects.
+// do has a client of the master send requests, and the replica apply their effects.
 func (p *pair) do(t *testing.T, requests ...string) (last string) {
 	t.Helper()
 	for _, r := range requests {
@@ -55,9 +55,9 @@ func (p *pair) do(t *testing.T, requests ...string) (last string) {
 func TestCommandsAboutFieldsThatAReplicaTakesForExpired(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before []string // fields of h, of which f has a deadline that is past on the replica
+		before []string // prepare the hash h, whose field f is expired on the replica
 		then   []string
-		look   []string // requests with the same reply on both
+		look   []string // requests with the same reply on master and replica
 	}{
 		{"HDEL", nil, []string{"HDEL h f"}, []string{"HLEN h", "HGET h f", "HGET h g"}},
 		{"HDEL of the last field", []string{"HDEL h g"}, []string{"HDEL h f"}, []string{"EXISTS h", "TYPE h"}},
@@ -75,7 +75,7 @@ func TestCommandsAboutFieldsThatAReplicaTakesForExpired(t *testing.T) {
 			[]string{"HGET h f", "HTTL h FIELDS 1 f"}},
 		{"HINCRBY of a field that is past on the replica", nil, []string{"HINCRBY h f 5", "HPERSIST h FIELDS 1 f"},
 			[]string{"HGET h f", "HTTL h FIELDS 1 f"}},
-		// A hash of more than three fields takes its large form: see newNode.
+		// newNode lets a hash of more than three fields take its large form
 		{"conversion", nil, []string{"HSET h x 1 y 2 z 3", "HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HGET h z",
 			"HLEN h", "OBJECT ENCODING h",
 			"HTTL h FIELDS 1 f"}},
@@ -106,7 +106,7 @@ func TestCommandsAboutFieldsThatAReplicaTakesForExpired(t *testing.T) {
 	}
 }
 
-// The same for members and elements, which other servers do not have.
+// The same faults are tested for members and elements, which have no deadlines in other servers.
 func TestConversionsOfContainersWithItemsThatAReplicaTakesForExpired(t *testing.T) {
 	for _, c := range []struct {
 		fill, then string
@@ -134,7 +134,7 @@ func TestConversionsOfContainersWithItemsThatAReplicaTakesForExpired(t *testing.
 	}
 }
 
-// MSETEX with a time in the past writes no key, and leaves none that was there, on either side.
+// With a time in the past, MSETEX writes no key and deletes existing ones, on master and replica.
 func TestMSETEXWithATimeInThePastLeavesNoKey(t *testing.T) {
 	for _, past := range []string{"EXAT 1", "PXAT 1", fmt.Sprintf("PXAT %d", transcript.Start.UnixMilli()-1)} {
 		t.Run(past, func(t *testing.T) {

@@ -21,14 +21,14 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// node is an engine with its commands, and a client.
+// node is an engine with the commands and one client.
 type node struct {
 	db  *engine.DB
 	svc *session.Service
 	c   *session.Session
 }
 
-// newNode opens an engine in which containers become large at four items.
+// newNode opens an engine whose containers take their large form from four items on.
 func newNode(t interface{ Fatal(...any) }, clock *clock.Manual, record bool) *node {
 	n := &node{db: engine.Open(engine.Options{Clock: clock, Shards: 2, RecordEffects: record})}
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes", "--hash-max-listpack-entries", "3", "--set-max-listpack-entries", "3",
@@ -58,14 +58,14 @@ func (n *node) ask(args ...string) string {
 	return history.Flat(n.c.Do(b...))
 }
 
-// follower is a master, a replica that has got its effects up to some transaction,
-// and, for each look, a reference: an engine that was given the same effects and is
-// not a replica. It removes what the replica hides.
+// follower has a master and a replica that has applied the master's effects up to some transaction. Each look
+// compares the replica with a reference: an engine that has applied the same effects but is not a replica. It
+// removes what the replica only hides.
 type follower struct {
 	clock           *clock.Manual
 	master, replica *node
 	effects         []engine.Effect
-	got             int // how many of them the replica has
+	got             int // how many effects the replica has applied
 	theme           []string
 }
 
@@ -84,7 +84,7 @@ func (f *follower) close() {
 	f.replica.close()
 }
 
-// feed gives the replica the effects of some transactions of the master.
+// feed applies the next effects of the master, or all of them, on the replica.
 func (f *follower) feed(t *rapid.T, all bool) {
 	f.effects = append(f.effects, f.master.db.Drain()...)
 	to := len(f.effects)
@@ -100,8 +100,8 @@ func (f *follower) feed(t *rapid.T, all bool) {
 	f.got = to
 }
 
-// The requests of a client of the master, by theme: a test has one, so that its
-// requests meet. MS is a short time, K and O are keys, I and S items, P a position.
+// hiddenThemes are the requests of the master's client, by theme. Each test run draws one theme, so that its
+// requests concern the same kinds of data. MS is a short time, K and O are keys, I and S items, P a position.
 var hiddenThemes = [][]string{
 	{"SET K v PX MS", "SET K 7", "INCR K", "GETEX K PX MS", "XADD K 1-* f I", "RL.TAKE K 3 MS",
 		"BF.RESERVE K 0.01 10 WINDOW 20 GENERATIONS 2", "BF.ADD K I"},
@@ -121,10 +121,10 @@ var hiddenThemes = [][]string{
 		"DQ.CONFIG K MAXDELIVERIES 2"},
 }
 
-// hiddenAlways are requests of every theme.
+// hiddenAlways are requests that every theme includes.
 var hiddenAlways = []string{"PEXPIRE K MS", "PERSIST K", "DEL K", "RENAME K O", "COPY K O REPLACE", "FLUSHDB"}
 
-// write has the master's client write some things with short deadlines.
+// write sends some random requests with short deadlines from the master's client.
 func (f *follower) write(t *rapid.T) {
 	draw := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	for range rapid.IntRange(1, 5).Draw(t, "writes") {
@@ -148,8 +148,8 @@ func (f *follower) write(t *rapid.T) {
 	}
 }
 
-// reads are the requests whose replies must be the same; those behind a * have
-// elements in no order.
+// reads returns the requests to which all nodes must reply the same. The replies to those with a * in front
+// are unordered.
 func (f *follower) reads() (all []string) {
 	each := []string{"GET K", "STRLEN K", "EXISTS K", "TYPE K", "PTTL K", "PEXPIRETIME K", "GETRANGE K 0 1", "TOUCH K", "OBJECT REFCOUNT K",
 		"HLEN K", "*HGETALL K", "*HKEYS K", "*HVALS K", "HMGET K 1 2 x a", "HPTTL K FIELDS 3 1 x a", "HEXISTS K x", "HSTRLEN K x",
@@ -173,7 +173,7 @@ func (f *follower) reads() (all []string) {
 		"EXPIRY FORECAST HORIZON 50 BUCKETS 7 MATCH *")
 }
 
-// read returns the reply to one of reads.
+// read returns the reply to one of the requests of reads.
 func (n *node) read(request string) string {
 	args := strings.Fields(strings.TrimPrefix(request, "*"))
 	var got string
@@ -189,7 +189,7 @@ func (n *node) read(request string) string {
 	} else {
 		got = n.ask(args...)
 	}
-	if request == "EXPIRY NEXT" { // of several at the same instant it may be any
+	if request == "EXPIRY NEXT" { // several may expire at the same instant, and the reply has any of them
 		got, _, _ = strings.Cut(got, " ")
 	}
 	if request[0] == '*' {
@@ -200,7 +200,7 @@ func (n *node) read(request string) string {
 	return got
 }
 
-// same compares all reads of two nodes.
+// same compares the replies of two nodes to all reads.
 func (f *follower) same(t *rapid.T, got, want *node, who string) {
 	for _, r := range f.reads() {
 		if g, w := got.read(r), want.read(r); g != w {
@@ -213,7 +213,7 @@ func (f *follower) same(t *rapid.T, got, want *node, who string) {
 	}
 }
 
-// look compares the replica with a reference.
+// look compares the replica with a reference that has applied the same effects.
 func (f *follower) look(t *rapid.T) {
 	ref := newNode(t, f.clock, false)
 	defer ref.close()
@@ -227,7 +227,7 @@ func (f *follower) look(t *rapid.T) {
 	}
 }
 
-// stored returns everything that a node holds, expired keys as well.
+// stored returns all data of a node, including expired keys.
 func (n *node) stored() string {
 	tx := n.db.BeginAll(0)
 	defer tx.Commit()
@@ -251,8 +251,8 @@ func (n *node) stored() string {
 	return strings.Join(all, "\n")
 }
 
-// A queue's dump has its jobs in their turn, those too whose lease the replica knows
-// to be over: the higher priority first.
+// A queue's dump lists the jobs in their order, the higher priority first. That holds for jobs as well whose
+// lease the replica considers expired.
 func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
 	clock := clock.NewManual(transcript.Start)
 	master, replica, ref := newNode(t, clock, true), newNode(t, clock, false), newNode(t, clock, false)
@@ -275,8 +275,8 @@ func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
 	}
 }
 
-// A job whose lease is over waits again, and expires. A replica names it before the master
-// has said that the lease is over.
+// When the lease of a job ends, the job waits again, and later expires. EXPIRY SOON of a replica lists it
+// before the master has ended the lease.
 func TestAReplicaSeesWhatExpiresAfterALease(t *testing.T) {
 	clock := clock.NewManual(transcript.Start)
 	master, replica := newNode(t, clock, true), newNode(t, clock, false)
@@ -295,8 +295,8 @@ func TestAReplicaSeesWhatExpiresAfterALease(t *testing.T) {
 	}
 }
 
-// A replica shows at every instant what the effects that it has give at that
-// instant, and keeps what it hides until the master says that it is gone.
+// At every instant a replica shows the data that results from its effects at that instant. It keeps hidden
+// data until the master deletes it.
 func TestReplicasHideWhatHasExpired(t *testing.T) {
 	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
@@ -331,7 +331,7 @@ func TestReplicasHideWhatHasExpired(t *testing.T) {
 	})
 }
 
-// promote makes the replica a master, which removes at once what it has hidden.
+// promote makes the replica a master, which immediately deletes the hidden data.
 func (f *follower) promote(t *rapid.T) {
 	ref := newNode(t, f.clock, false)
 	defer ref.close()

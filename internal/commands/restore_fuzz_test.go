@@ -9,9 +9,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// A payload that RESTORE takes, however it was damaged before it was sealed, is a
-// value like any other: no command that reads or writes it panics, the engine is
-// sound afterwards, and its dump is taken again.
+// Each damaged payload that RESTORE accepts, as its checksum was made afterwards, becomes a normal value: no
+// command that reads or writes it panics, the engine stays consistent, and RESTORE accepts its dump again.
 func FuzzRestoreThenUse(f *testing.F) {
 	for _, p := range rdbtest.Payloads(f, "../rdb/testdata", "*") {
 		if n := len(p.Dump); n > sealed && n < 4096 {
@@ -28,8 +27,7 @@ func FuzzRestoreThenUse(f *testing.F) {
 	})
 }
 
-// ownDumps are payloads of every type that Redis does not have, and of items with
-// deadlines.
+// ownDumps returns payloads of each type that Redis does not have, and of items with deadlines.
 func ownDumps(f *testing.F) (dumps [][]byte) {
 	e, err := transcript.NewEngine()
 	if err != nil {

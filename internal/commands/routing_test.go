@@ -17,15 +17,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// routed returns what a client's routing table says of a request.
+// routed returns the keys, the first key and the route that a client's routing table gives for a request.
 func routed(args [][]byte) (keys []int, first, route int) {
 	word := func(i int) string { return string(args[i]) }
 	c := routing.Of(len(args), word)
 	return c.AppendKeys(nil, len(args), word), c.FirstKey(len(args), word), c.Route(len(args), word)
 }
 
-// compareRouting fails the test if a client looks for a request's keys elsewhere than the
-// server. Of a request that the server refuses it only checks that the places exist.
+// compareRouting fails the test if client and server find different keys in a request. If the server rejects
+// the request, it only checks that the positions exist.
 func compareRouting(t *testing.T, table *command.Table, args [][]byte) {
 	t.Helper()
 	got, first, route := routed(args)
@@ -66,9 +66,8 @@ func compareRouting(t *testing.T, table *command.Table, args [][]byte) {
 	}
 }
 
-// A client has its own table of where the keys stand, which is generated from the Specs:
-// both say the same of every example, of every line of a transcript, and of random
-// requests, whole and damaged.
+// A client finds keys with its own table, which is generated from the Specs. Client and server must agree for
+// every example, for every line of a transcript, and for random requests, whole and damaged.
 func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
 	tier.Sequential(t)
 	table := services.Table(t)
@@ -124,7 +123,7 @@ func connectionState(e *transcript.Engine) (map[string]string, error) {
 				id = val
 			case "multi":
 				state = append(state, map[bool]string{true: "multi"}[val != "-1"])
-			case "flags": // of which some come and go with a call: blocked, dirty, closing
+			case "flags": // blocked, dirty and closing come and go within a call
 				state = append(state, strings.Map(func(r rune) rune {
 					if strings.ContainsRune("NbdciuUAR", r) {
 						return -1
@@ -146,8 +145,8 @@ type stateWatcher struct {
 	*transcript.Engine
 	t     *testing.T
 	table *command.Table
-	found map[string]bool // the commands that changed a connection
-	ids   map[int]string  // of the connections
+	found map[string]bool // the commands that changed a connection's state
+	ids   map[int]string  // the id of each connection
 	last  map[string]string
 	fresh string // the state of a new connection
 }
@@ -158,7 +157,7 @@ func (w *stateWatcher) Send(n int, args []string) error {
 	}
 	before := w.last
 	if err := w.look(); err != nil || before == nil {
-		return nil //nolint:nilerror // a transcript may take the observer's rights away
+		return nil //nolint:nilerror // a transcript may take the observer's permissions away
 	}
 	for id := range w.last {
 		if before[id] == "" {
@@ -167,7 +166,7 @@ func (w *stateWatcher) Send(n int, args []string) error {
 	}
 	old, state := before[w.ids[n]], w.last[w.ids[n]]
 	spec, err := w.table.Find(services.Bytes(args))
-	ended := strings.Contains(old, " multi ") && !strings.Contains(state, " multi ") // which may be seen late, after a refused EXEC
+	ended := strings.Contains(old, " multi ") && !strings.Contains(state, " multi ") // CLIENT LIST may show that late, after a refused EXEC
 	if err != nil || state == "" || state == old || ended {
 		return nil //nolint:nilerror // an unknown command changes nothing
 	}
@@ -190,14 +189,14 @@ func (w *stateWatcher) look() error {
 	return err
 }
 
-// connections are the groups of the commands that change connections, whose transcripts
-// are played to the end; of others the first cases are.
+// connections are the groups of the commands that change connections. Transcripts of these groups are played
+// completely, of the others only the first cases.
 var connections = []command.Group{command.GroupConnection, command.GroupTransactions, command.GroupPubSub,
 	command.GroupScripting, command.GroupServer,
 	command.GroupCluster}
 
-// What a connection's CLIENT LIST says may change by commands alone that clients keep from
-// connections that callers share.
+// Only commands that clients keep away from shared connections may change the fields that CLIENT LIST shows
+// of a connection.
 func TestWhatChangesAConnectionIsStateful(t *testing.T) {
 	tier.Sequential(t)
 	table := services.Table(t)

@@ -38,7 +38,7 @@ OK
 	Run: runKeys,
 }
 
-// keyWork is the cost of reading and matching a name, in bytes of a walk over memory: some 100 ns.
+// keyWork is the cost of reading and matching a name, in bytes read sequentially: some 100 ns.
 const keyWork = 1 << 10
 
 func runKeys(c *command.Ctx) error {
@@ -179,8 +179,7 @@ func (o *scanOptions) matches(name []byte) bool { return o.all || o.match.Match(
 // limit returns count as an int, cut to a range in which sums do not overflow.
 func (o *scanOptions) limit() int { return int(min(o.count, 1<<30)) }
 
-// scanKeyBytes is the cost of one key of a scan, in bytes of a walk over memory: two or three cache
-// misses.
+// scanKeyBytes is the cost of one key of a scan, two or three cache misses, in bytes read sequentially.
 const scanKeyBytes = 1 << 10
 
 func runScan(c *command.Ctx) error {
@@ -247,7 +246,8 @@ func parseCursor(arg []byte) (uint64, error) {
 	return n, nil
 }
 
-// names is a list of copied strings. Of those that a bounded reply leaves out it copies no more than the reply has room for.
+// names is a list of copied strings. If a bound leaves out names of the reply, the list copies only the bytes
+// that fit in it.
 type names struct {
 	flat  []byte
 	ends  []int
@@ -267,7 +267,7 @@ func (n *names) add(name []byte) {
 			name = name[:limit]
 		}
 		if limit := n.bound.Most; limit > 0 && len(n.flat) > limit {
-			name = nil // the reply ends before it
+			name = nil // the reply's bound comes before this name
 		}
 	}
 	n.flat = append(n.flat, name...)

@@ -21,7 +21,7 @@ import (
 
 var indexedTypes = []string{"limiter", "lock", "semaphore", "delayqueue"}
 
-// scanAll returns the names that a whole SCAN of a type returns, sorted, each once.
+// scanAll returns all names that SCAN with a type finds, sorted, each once.
 func (n *node) scanAll(t *rapid.T, kind string, count int) []string {
 	seen, cursor := map[string]bool{}, "0"
 	for {
@@ -207,7 +207,7 @@ func TestAScanOfATypeMissesNothingThatStays(t *testing.T) {
 				for i := range change {
 					n.ask("DEL", fmt.Sprint("go", (change*7+i)%300), fmt.Sprint("new", i))
 				}
-			case 2: // the records of the others move
+			case 2: // then the records of the other keys move
 				for i := range stay {
 					n.ask("LOCK.ACQUIRE", fmt.Sprint("stay", i), "ann", strconv.Itoa(100000+change))
 					n.ask("PEXPIRE", fmt.Sprint("stay", i), "1000000")

@@ -8,7 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// A scan copies no more of long names than a bounded reply has room for, and the reply tells their lengths.
+// A scan copies only as many bytes of long names as a bounded reply has room for, and the reply gives their
+// full lengths.
 func TestNamesOfABoundedReplyAreBounded(t *testing.T) {
 	for _, bound := range []wire.Bound{{}, {Most: 1 << 20}, {Most: 1 << 20, Part: 100}} {
 		var w wire.Writer

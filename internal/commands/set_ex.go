@@ -60,8 +60,7 @@ func runSAddEx(c *command.Ctx) error {
 	return nil
 }
 
-// members reads both forms of SADDEX: the short one begins with a number, or with
-// KEEPTTL and a number.
+// members reads the two forms of SADDEX. The short form begins with a number, or with KEEPTTL and a number.
 func (p *itemParser) members() ([][]byte, error) {
 	args, i := p.c.Args, 2
 	if command.EqualFold(args[i], "KEEPTTL") {

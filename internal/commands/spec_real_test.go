@@ -17,14 +17,14 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// allowance is a difference between ebb's description of a command and a server's that is on purpose.
+// allowance is an intended difference between ebb's and another server's description of a command.
 type allowance struct {
-	commands, parts string         // names, and the parts of COMMAND INFO and DOCS
-	id              string         // the difference in internal/compat
-	only            compat.Servers // where it shows on some of the servers of the difference alone
+	commands, parts string         // the names of commands, and the parts of COMMAND INFO and COMMAND DOCS
+	id              string         // the id of the difference in internal/compat
+	only            compat.Servers // the servers that show it, if not all servers of the difference do
 }
 
-// allowances are all of them. Each must show on each of its servers that has the command.
+// allowances lists all allowed differences. Each must show on each of its servers that has the command.
 var allowances = []allowance{
 	{"ttl pttl persist", "arity arguments", "own-options", 0},
 	{"hgetall smembers", "arity", "own-options", 0},
@@ -67,7 +67,7 @@ var allowances = []allowance{
 	{"script", "subcommands", "script-show", 0},
 }
 
-// allowed are the IDs of the differences in the parts of a command on a server.
+// allowed returns the IDs of the differences in the parts of a command on a server.
 func allowed(t *testing.T, program, command string) map[string]string {
 	t.Helper()
 	ids := map[string]string{}
@@ -103,7 +103,7 @@ var ownArguments = map[string]string{
 	"NOVALUES": "HSCAN's, as in Redis 7.4",
 }
 
-// What is derived from a grammar is what Redis says of it.
+// COMMAND INFO and COMMAND DOCS, which ebb derives from the grammars, must agree with Redis's descriptions.
 func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
 	table, err := servercmd.DefaultTable()
 	if err != nil {
@@ -117,8 +117,8 @@ func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
 	}
 }
 
-// compareWithServer compares COMMAND INFO and COMMAND DOCS of every command that
-// the server has too, in the given parts.
+// compareWithServer compares the given parts of COMMAND INFO and COMMAND DOCS, for every command that both
+// servers have.
 func compareWithServer(t *testing.T, program string, table *command.Table, parts ...string) {
 	conn, err := net.Dial("tcp", realserver.Start(t, program))
 	if err != nil {
@@ -167,7 +167,7 @@ func compareWithServer(t *testing.T, program string, table *command.Table, parts
 	}
 }
 
-// written gives what a method writes to a RESP3 connection, as values.
+// written returns the values that a function writes to a RESP3 connection.
 func written(write func(*wire.Writer)) []resp.Value {
 	w := wire.Writer{Proto: 3}
 	w.Collect()
@@ -192,9 +192,9 @@ func compareParts(t *testing.T, program, name string, parts []string, ours, want
 	}
 }
 
-// describe renders the comparable parts of a command's description. Summaries,
-// notes and the wording of complexities are our own. The newer servers have other names
-// for many arguments (argument-names), so that with them only the shape is compared.
+// describe renders the comparable parts of a command's description. Summaries, notes and the wording of
+// complexities are ebb's own. The newer servers name many arguments differently (argument-names), so for them
+// only the shape of the arguments counts.
 func describe(info, docs resp.Value, newer bool) map[string]string {
 	e := info.Elems
 	m := map[string]string{
@@ -228,8 +228,8 @@ func describe(info, docs resp.Value, newer bool) map[string]string {
 // with the newer servers.
 const argumentNames = "argument-names"
 
-// shape renders a grammar without what the names of arguments are, how they are displayed, and
-// since when there is an option.
+// shape renders a grammar without the names of the arguments, their display texts, and the versions that
+// added the options.
 func shape(v resp.Value) string {
 	var out []string
 	for _, a := range v.Elems {

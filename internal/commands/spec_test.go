@@ -15,12 +15,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The tests of this file are generated from the specs: what a spec says of a
-// command must be what the command does. Exemptions stand here, by name and with
-// a reason.
+// The tests of this file are generated from the Specs: each command must behave as its Spec describes. The
+// exemptions below give their reasons.
 
-// vectors returns the number of random requests that each test makes of each command: enough
-// that each option of SET comes some ten times.
+// vectors returns the number of random requests that each test sends of each command. It is large enough that
+// each option of SET occurs some ten times.
 func vectors() int {
 	if tier.Short() {
 		return 15
@@ -28,7 +27,7 @@ func vectors() int {
 	return 60
 }
 
-// notGenerated are the commands that are not sent random arguments.
+// notGenerated lists the commands that get no random arguments.
 var notGenerated = map[string]string{
 	"shutdown":       "ends the service",
 	"debug|sleep":    "takes real time",
@@ -43,7 +42,7 @@ var notGenerated = map[string]string{
 	"migrate":        "connects to other servers",
 }
 
-// acceptsMore are the commands that take more than their grammar says.
+// acceptsMore lists the commands that accept more than their grammars describe.
 var acceptsMore = map[string]string{
 	"pfmerge": "sources may be left out", "geopos": "members may be left out", "geohash": "members may be left out",
 	"zincrby":       "the increment is a number with a fraction; the grammar is Redis's, and says integer",
@@ -61,8 +60,7 @@ var acceptsMore = map[string]string{
 	"lolwut": "what follows is for the artist",
 }
 
-// refusesMore are the commands that reply a syntax error to requests that their
-// grammar matches.
+// refusesMore lists the commands that reply with a syntax error to requests that their grammars match.
 var refusesMore = map[string]string{
 	"bitop":        "an operation that is none",
 	"scan":         "a COUNT below 1",
@@ -78,14 +76,13 @@ var refusesMore = map[string]string{
 	"restore-asking": "as restore",
 }
 
-// arityAliases are the commands whose error for a wrong number of arguments reads
-// otherwise.
+// arityAliases lists the commands with a different error text for a wrong number of arguments.
 var arityAliases = map[string]string{"exec": "ends the transaction, and says so"}
 
 // writesWhenReading are the read commands that leave effects.
 var writesWhenReading = map[string]string{"getfresh": "with LEASE it elects a client"}
 
-// takesAnyType are the commands of a type that overwrite keys of other types.
+// takesAnyType lists the commands of a type that overwrite keys of other types.
 var takesAnyType = map[string]string{
 	"stale": "a key of another type does not count", "unlease": "a key of another type has no lease",
 	"ebb.fresh": "a client may not call it", "ebb.lease": "a client may not call it",
@@ -94,7 +91,7 @@ var takesAnyType = map[string]string{
 	"bitop": "overwrites its destination", "delex": "without a condition it deletes keys of every type", "lcs": "has another text for it",
 }
 
-// bench is an engine with a few keys, and connections that are used once.
+// bench is an engine with a few keys; each of its connections serves one request.
 type bench struct {
 	*transcript.Engine
 	t    *testing.T
@@ -135,7 +132,7 @@ func (b *bench) do(args ...string) resp.Value {
 	return v
 }
 
-// try sends a request on a new connection. A panic is an error.
+// try sends a request on a new connection. It returns a panic as an error.
 func (b *bench) try(args []string) (resp.Value, error) {
 	b.conn++
 	if err := b.Hangup(b.conn - 1); err != nil {
@@ -152,7 +149,7 @@ func words(args [][]byte) []string {
 	return out
 }
 
-// eachCommand runs a test of every command that may be sent random requests.
+// eachCommand runs a test of every command that may get random requests.
 func eachCommand(t *testing.T, f func(b *bench)) {
 	table := services.Table(t)
 	for id := range table.Len() {
@@ -201,11 +198,11 @@ func TestWhatTheGrammarMatchesIsNoSyntaxError(t *testing.T) {
 	})
 }
 
-// trySafely is try on a new connection, for commands that may not reply.
+// trySafely is like try, but accepts that the command does not reply.
 func (b *bench) trySafely(args []string) (resp.Value, error) {
 	v, err := b.try(args)
 	if err != nil && !strings.HasPrefix(err.Error(), "panic") {
-		err = nil // no reply, as some commands about messages have none
+		err = nil // some commands about messages send no reply
 	}
 	return v, err
 }
@@ -233,14 +230,13 @@ func TestWhatTheGrammarRefusesChangesNothing(t *testing.T) {
 	})
 }
 
-// onlyOnce drops arguments that repeat the one before: commands take an option
-// twice.
+// onlyOnce drops each argument that repeats the one before it, because commands accept an option twice.
 func onlyOnce(args [][]byte) [][]byte {
 	return slices.CompactFunc(slices.Clone(args), func(a, b []byte) bool { return string(a) == string(b) })
 }
 
-// An engine panics when a transaction touches a key whose shard it did not lock,
-// so every request that runs shows that its keys are found.
+// The engine panics when a transaction accesses a key whose shard it did not lock. So each request that
+// succeeds proves that the server found all its keys.
 func TestEffectsTouchTheKeysThatGetKeysFinds(t *testing.T) {
 	tier.Sequential(t)
 	table := services.Table(t)
@@ -322,7 +318,7 @@ func TestReadingHasNoEffects(t *testing.T) {
 	})
 }
 
-// memoryMatters are the commands of which only some requests need memory.
+// memoryMatters lists the commands that need memory only in some of their requests.
 var memoryMatters = map[string]string{"dq.config": "it needs memory where there is no queue"}
 
 func TestCommandsThatNeedMemoryAreRefusedWithoutIt(t *testing.T) {
@@ -342,7 +338,7 @@ func TestCommandsThatNeedMemoryAreRefusedWithoutIt(t *testing.T) {
 			if refused != b.spec.Has(command.DenyOOM) {
 				b.t.Fatalf("%s\n got %v, and the flag is %v", transcript.Line(args), v, b.spec.Has(command.DenyOOM))
 			}
-			b.DB.LimitMemory(1) // publishes what is used
+			b.DB.LimitMemory(1) // publishes the used memory
 		}
 		for _, e := range b.DB.Drain() {
 			if b.spec.Has(command.DenyOOM) {
@@ -352,7 +348,7 @@ func TestCommandsThatNeedMemoryAreRefusedWithoutIt(t *testing.T) {
 	})
 }
 
-// makers make a key of each type, with the group whose commands want it.
+// makers create a key of each type, for the group of commands that accept it.
 var makers = []struct {
 	groups []command.Group
 	args   []string
@@ -365,7 +361,7 @@ var makers = []struct {
 	{[]command.Group{command.GroupStream}, []string{"XADD", "KEY", "*", "f", "v"}},
 }
 
-// takesSets are the commands on sorted sets that take sets as well.
+// takesSets lists the commands on sorted sets that accept sets as well.
 var takesSets = map[string]bool{"zunion": true, "zinter": true, "zdiff": true, "zintercard": true, "zunionstore": true,
 	"zinterstore": true, "zdiffstore": true}
 
@@ -405,13 +401,13 @@ func TestAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	t.Logf("%d pairs of command and type were checked; types that are not there yet: %v", checked, absent)
 }
 
-// wrongType sends requests whose keys are all of the type that a maker makes.
+// wrongType sends requests whose keys all have the type that a maker creates.
 func (b *bench) wrongType(maker []string) {
 	pools := command.Pools{Keys: []string{"KEY"}}
-	if b.spec.Group == command.GroupStream { // ids are strings to the grammar, and read before the key is looked at
+	if b.spec.Group == command.GroupStream { // the grammar has ids as strings, and the command parses them before it looks up the key
 		pools.Named = map[string][]string{"id": {"1-1"}, "start": {"-"}, "end": {"+"}, "last-id": {"9-9"}, "min-idle-time": {"0"}}
 	}
-	if b.spec.Group == command.GroupSortedSet { // likewise bounds
+	if b.spec.Group == command.GroupSortedSet { // the same is true of the bounds
 		pools.Named = map[string][]string{"start": {"0"}, "stop": {"1"}, "min": {"0"}, "max": {"1"}}
 		if strings.Contains(b.spec.Name, "lex") {
 			pools.Named = map[string][]string{"min": {"-"}, "max": {"+"}}

@@ -82,7 +82,7 @@ func parseUint64(b []byte) (n uint64, ok bool) {
 	return n, len(b) > 0
 }
 
-// parseStreamIDs reads ids of entries.
+// parseStreamIDs parses the ids of entries.
 func parseStreamIDs(args [][]byte) ([]engine.StreamID, error) {
 	ids := make([]engine.StreamID, len(args))
 	for i, a := range args {
@@ -185,14 +185,15 @@ func (t *trimming) threshold(a []byte) error {
 	return nil
 }
 
-// An approximate trimming without LIMIT removes the entries of trimNodes nodes, and trimMost at most.
+// An approximate trimming without LIMIT removes the entries of at most trimNodes nodes, and at most trimMost
+// entries.
 const (
 	trimNodes = 100
 	trimMost  = 1_000_000
 )
 
-// finish checks the options together. An approximate trimming without LIMIT removes as many entries
-// as 100 of Redis's nodes hold.
+// finish checks the options together. An approximate trimming without LIMIT may remove as many entries as 100
+// nodes of a stream hold in Redis.
 func (t *trimming) finish(c *command.Ctx) error {
 	switch {
 	case t.limited && t.Limit > 0 && !t.given:
@@ -441,11 +442,11 @@ func runXTrim(c *command.Ctx) error {
 	return nil
 }
 
-// entryBytes is the cost of an entry, in bytes of a walk over memory.
+// entryBytes is the cost of an entry, in bytes read sequentially.
 const entryBytes = 256
 
-// longRange is Ctx.Long for a command that walks over a range of entries: over count at most, if
-// count is not 0.
+// longRange is Ctx.Long for a command that walks over a range of entries; if count is not 0, over at most
+// count of them.
 func longRange(c *command.Ctx, first, last engine.StreamID, count int) error {
 	if count > 0 && count <= command.LongBytes/entryBytes {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// What is taken for an id is written back as one that means the same, and no
-// bytes upset the reading of ids, ranges and trimmings.
+// An accepted id, formatted again, must parse to the same id. No input may cause a panic in the parsing of
+// ids, ranges and trimmings.
 func FuzzStreamArguments(f *testing.F) {
 	for _, s := range []string{"", "*", "-", "+", "1-1", "1-*", "(1-2", "007-08", "18446744073709551615-18446744073709551615",
 		"18446744073709551616", "1--1", "~",

@@ -74,8 +74,8 @@ func runXPending(c *command.Ctx) error {
 	return pendingError(c, err)
 }
 
-// longPending is Ctx.Long for XPENDING, which with IDLE may have to check many entries to show a
-// few.
+// longPending is Ctx.Long for XPENDING. With IDLE the command may have to check many entries for a short
+// reply.
 func longPending(c *command.Ctx, r *engine.XPendingRange) error {
 	if r.MinIdle <= 0 && r.Count <= command.LongBytes/entryBytes {
 		return nil
@@ -183,9 +183,8 @@ OK
 	Run:  runXClaim,
 }
 
-// claimKeys returns a function that finds the key of XCLAIM and XAUTOCLAIM, with the flags use. The
-// command also reads the key unless its options, which begin at from, have JUSTID: it returns the
-// entries.
+// claimKeys returns a function that finds the key of XCLAIM and XAUTOCLAIM, with the flags use. The commands
+// return the entries, and so read the key, unless their options contain JUSTID; the options begin at from.
 func claimKeys(use command.KeyFlags, from int) func([]command.KeyRef, [][]byte) ([]command.KeyRef, error) {
 	return func(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 		for _, a := range args[from:] {
@@ -330,8 +329,7 @@ func runXAutoClaim(c *command.Ctx) error {
 		return err
 	}
 
-	// The reply begins with a part that is known last, so the entries are written to another
-	// buffer.
+	// The first part of the reply is known last, so the entries go to a separate buffer.
 	out := c.Out
 	aside := wire.Writer{Proto: out.Proto}
 	c.Out = &aside

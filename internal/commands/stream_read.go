@@ -168,9 +168,9 @@ const (
 // reading holds the arguments of XREAD and XREADGROUP.
 type reading struct {
 	keys, ids       [][]byte
-	first           int // place of the first key in the arguments
+	first           int // the position of the first key in the arguments
 	count           int
-	block           int64 // ms; -1: do not wait
+	block           int64 // ms; -1: XREAD does not wait
 	group, consumer []byte
 	noAck           bool
 }
@@ -228,8 +228,8 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err error) {
 	return r, nil
 }
 
-// candidates returns the numbers of the streams to read: all of them, or only the one that has
-// changed if the command has waited.
+// candidates returns the range of the streams to read: all of them, or, if the command has waited, only the
+// one that has changed.
 func candidates(c *command.Ctx, keys [][]byte) (from, to int) {
 	if c.Waited() {
 		ready := c.Candidates(keys)[0]
@@ -268,7 +268,7 @@ var specXRead = command.Spec{
 	Run: runXRead,
 }
 
-// lastEntry marks the id +, which asks for the last entry.
+// lastEntry stands for the id +, which asks for the last entry.
 const lastEntry = '+'
 
 func runXRead(c *command.Ctx) error {
@@ -306,7 +306,7 @@ func runXRead(c *command.Ctx) error {
 	return c.Block(command.Wait{Keys: r.keys, Kinds: engine.KindsOf(engine.Stream), Millis: r.block, Passable: true})
 }
 
-// afterID returns the id after which to read.
+// afterID returns the id after which the command reads.
 func afterID(c *command.Ctx, key, id []byte) (after engine.StreamID, err error) {
 	if c.Waited() {
 		after, _ = parseStreamID(id, 0)
@@ -333,8 +333,8 @@ func afterID(c *command.Ctx, key, id []byte) (after engine.StreamID, err error) 
 	return after, nil
 }
 
-// longReading is Ctx.Long for a reading; ahead returns the largest number of entries that stream i
-// can show.
+// longReading is Ctx.Long for XREAD and XREADGROUP; ahead returns the largest number of entries that stream i
+// may return.
 func longReading(c *command.Ctx, r *reading, ahead func(i int) int) error {
 	if c.Waited() || r.count > 0 && r.count*len(r.keys) <= command.LongBytes/entryBytes {
 		return nil
@@ -350,8 +350,8 @@ func longReading(c *command.Ctx, r *reading, ahead func(i int) int) error {
 	return c.Long(n * entryBytes)
 }
 
-// mapPlace is the place in the output where a map of streams begins: a map in RESP3, an
-// array of pairs in RESP2.
+// mapPlace is the position in the output where a map of streams begins: a map in RESP3, an array of pairs in
+// RESP2.
 type mapPlace struct {
 	mark  wire.Mark
 	later wire.Later
@@ -367,8 +367,8 @@ func mapLater(c *command.Ctx) (p mapPlace) {
 	return p
 }
 
-// endMap ends the map of n streams that mapLater began. If n is 0, it takes the map back; it then
-// replies with null, unless the command is to wait, in which case it returns false.
+// endMap ends the map of n streams that mapLater began. If n is 0, it removes the map from the output. It
+// then replies with null, unless the command must wait; in that case it returns false.
 func endMap(c *command.Ctx, p mapPlace, n int, wait bool) (done bool) {
 	if n > 0 {
 		c.Out.Patch(p.later, n)
@@ -381,8 +381,8 @@ func endMap(c *command.Ctx, p mapPlace, n int, wait bool) (done bool) {
 	return !wait
 }
 
-// mapOf replies with a map of the streams from..to for which read writes one and returns true. done
-// means that the command need not wait, as in endMap.
+// mapOf replies with a map of the streams from..to, without those for which read returns false. done reports
+// that the command need not wait, as in endMap.
 func mapOf(c *command.Ctx, r *reading, from, to int, read func(i int) (bool, error)) (done bool, err error) {
 	p, n := mapLater(c), 0
 	for i := from; i < to; i++ {
@@ -473,7 +473,7 @@ func runXReadGroup(c *command.Ctx) error {
 
 func isNew(id []byte) bool { return len(id) == 1 && id[0] == '>' }
 
-// checkReading checks a stream and its group before the command delivers anything.
+// checkReading checks a stream and its group before the command delivers any entries.
 func checkReading(c *command.Ctx, r *reading, i int) error {
 	err := c.Tx.XGroupCheck(r.keys[i], r.group)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// These are the commands on one string: string_number.go has those on numbers, string_many.go those
-// on several keys, string_compare.go the comparisons.
+// These are the commands on one string. string_number.go has the commands on numbers, string_many.go those on
+// several keys, and string_compare.go the comparisons.
 
 var stringSpecs = []*command.Spec{
 	&specGet, &specSet, &specSetNX, &specSetEX, &specPSetEX, &specGetSet, &specGetEx, &specGetDel,
@@ -37,7 +37,7 @@ func setExpiryArgs() command.Arg {
 	return a
 }
 
-// modifiers returns the grammar of ebb's own additions to a time.
+// modifiers returns the grammar of the options that ebb adds to a time.
 func modifiers() []command.Arg {
 	return []command.Arg{command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.Token("SLIDE"))}
 }
@@ -566,7 +566,7 @@ func runSetRange(c *command.Ctx) error {
 	return nil
 }
 
-// growth returns by how many bytes the string of the first key must grow to reach an offset.
+// growth returns how many bytes longer the string of the first key must become to reach an offset.
 func growth(c *command.Ctx, offset int64) int {
 	if offset <= command.LongBytes {
 		return 0

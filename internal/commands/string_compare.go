@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// comparison returns the comparison that an option names, Always if it names none.
+// comparison returns the comparison with the name a, Always if no comparison has that name.
 func comparison(a []byte) engine.Comparison {
 	switch {
 	case command.EqualFold(a, "IFEQ"):
@@ -24,7 +24,7 @@ func comparison(a []byte) engine.Comparison {
 
 const errDigest = command.ReplyError("ERR the digest must be exactly 16 hexadecimal characters")
 
-// checkDigest refuses an argument that cannot be the digest that a comparison needs.
+// checkDigest returns an error if the comparison needs a digest and x cannot be one.
 func checkDigest(c engine.Comparison, x []byte) error {
 	if c != engine.IfDigestEqual && c != engine.IfDigestDiffers {
 		return nil
@@ -66,7 +66,7 @@ OK
 	Run:  runDelEx,
 }
 
-// delExKeys finds DELEX's key. With a condition the command reads the key: the reply reveals
+// delExKeys finds DELEX's key. With a condition the command also reads the key, because the reply reveals
 // whether the condition is true.
 func delExKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Delete
@@ -191,8 +191,7 @@ const (
 	errLCSSize = command.ReplyError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
 )
 
-// lcsCell is the cost of one pair of bytes in LCS, in bytes as Ctx.Long counts them: about a
-// nanosecond.
+// lcsCell is the cost of comparing one pair of bytes in LCS, in the unit of Ctx.Long: about a nanosecond.
 const lcsCell = 10
 
 // lcsOptions holds the options of LCS.
@@ -258,7 +257,7 @@ func readLCS(args [][]byte) (o lcsOptions, err error) {
 	return o, nil
 }
 
-// writeMatches replies with the runs that are long enough, and with the length of all runs.
+// writeMatches replies with the runs that are long enough, and with the total length of all runs.
 func writeMatches(w *wire.Writer, runs []engine.Match, length int, o lcsOptions) {
 	w.Map(2)
 	w.BulkString("matches")

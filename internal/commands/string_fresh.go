@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// These are the commands on values with two deadlines: SET with FRESH stores one, GETFRESH reads it and
-// elects the client that loads the next.
+// These are the commands on values with two deadlines. SET with FRESH stores such a value. GETFRESH reads it,
+// and elects the client that loads the next one.
 
 const (
 	errFreshAlone  = command.ReplyError("ERR FRESH needs EX, PX, EXAT or PXAT")
@@ -16,8 +16,8 @@ const (
 	errFreshSlides = command.ReplyError("ERR FRESH and SLIDE cannot be combined")
 	errFreshLease  = command.ReplyError("ERR invalid lease, must be from 1 to 3600000 milliseconds")
 	errFreshOwner  = command.ReplyError("ERR invalid owner, must be from 1 to 256 bytes")
-	errEbbFresh    = command.ReplyError("ERR EBB.FRESH is what the log says; it cannot be called")
-	errEbbLease    = command.ReplyError("ERR EBB.LEASE is what the log says; it cannot be called")
+	errEbbFresh    = command.ReplyError("ERR EBB.FRESH is an effect in the log; clients cannot call it")
+	errEbbLease    = command.ReplyError("ERR EBB.LEASE is an effect in the log; clients cannot call it")
 )
 
 var freshErrors = []string{
@@ -144,7 +144,7 @@ func runGetFresh(c *command.Ctx) error {
 		return err
 	}
 
-	var refused error // why the server elects no client
+	var refused error // the reason for which the server elects no client
 	if g.Lease > 0 {
 		if refused = mayElect(c, key); refused != nil {
 			g.Lease = 0
@@ -169,7 +169,7 @@ func runGetFresh(c *command.Ctx) error {
 	return nil
 }
 
-// mayElect returns the error for a client that cannot be elected.
+// mayElect returns an error if the client may not be elected.
 func mayElect(c *command.Ctx, key []byte) error {
 	if err := c.Host.MayWrite(c, key); err != nil || !c.DB.ApartFull() {
 		return err
@@ -177,8 +177,9 @@ func mayElect(c *command.Ctx, key []byte) error {
 	return command.ErrApart
 }
 
-// electable reports whether a client that the server refuses to elect would get or keep the lease otherwise. A stale value
-// serves it; without one a client that is told nothing would ask again at once.
+// electable reports whether a client would get or keep the lease if the server did not refuse to elect it. A
+// client that gets a stale value can use it. A client that gets no value and no reason would ask again at
+// once.
 func electable(c *command.Ctx, key []byte, g *getFresh, v *engine.FreshValue) bool {
 	if g.Token != 0 {
 		return v.State != engine.FreshFresh && c.Tx.HoldsToken(key, g.Token)
@@ -186,7 +187,7 @@ func electable(c *command.Ctx, key []byte, g *getFresh, v *engine.FreshValue) bo
 	return v.State == engine.FreshAbsent && !v.Loading
 }
 
-// waitForFresh makes the command wait for a value that another client loads under a lease of ms.
+// waitForFresh makes the command wait for a value that another client is loading under a lease of ms.
 func waitForFresh(c *command.Ctx, g *getFresh, ms int64) error {
 	until := c.Now()/1000 + ms
 	absent := func(c *command.Ctx) {
@@ -318,7 +319,7 @@ var specEbbFresh = command.Spec{
 	Errors:  []string{string(errEbbFresh) + ": the caller is not a replay"},
 	Examples: `
 > EBB.FRESH page 1
-(error) ERR EBB.FRESH is what the log says; it cannot be called
+(error) ERR EBB.FRESH is an effect in the log; clients cannot call it
 `,
 	Run: runEbbFresh,
 }
@@ -349,7 +350,7 @@ var specEbbLease = command.Spec{
 	Errors: []string{string(errEbbLease) + ": the caller is not a replay"},
 	Examples: `
 > EBB.LEASE page 1 0
-(error) ERR EBB.LEASE is what the log says; it cannot be called
+(error) ERR EBB.LEASE is an effect in the log; clients cannot call it
 `,
 	Run: runEbbLease,
 }

@@ -36,7 +36,7 @@ func runMGet(c *command.Ctx) error {
 	return nil
 }
 
-// pairArgs returns the grammar of keys and values in turn.
+// pairArgs returns the grammar of alternating keys and values.
 func pairArgs(name string, access command.KeyFlags) command.Arg {
 	return command.Repeat(command.Block(name, command.Key("key", access), command.Str("value")))
 }

@@ -82,7 +82,7 @@ func runDecrBy(c *command.Ctx) error {
 	switch {
 	case !ok:
 		return command.ErrNotInteger
-	case by == math.MinInt64: // it has no negation
+	case by == math.MinInt64: // its negation does not fit
 		return command.ReplyError("ERR decrement would overflow")
 	}
 	return incrBy(c, -by)
@@ -266,7 +266,7 @@ func (x *increx) runFloat(c *command.Ctx, life engine.Life) error {
 	return nil
 }
 
-// replyNumber replies with a decimal number: a double in RESP3, else a string.
+// replyNumber replies with a decimal number: a double in RESP3, otherwise a string.
 func replyNumber(c *command.Ctx, text []byte) {
 	f, ok := numeral.ParseDouble(text)
 	if c.Out.Proto == 3 && ok {

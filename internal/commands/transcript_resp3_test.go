@@ -12,8 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// TestTranscriptsAgreeInRESP3 plays the cases once more on connections that begin with HELLO 3:
-// on ebb, whose replies are recorded, and then on a real server.
+// TestTranscriptsAgreeInRESP3 plays the cases again on connections that begin with HELLO 3: first on ebb, to
+// record the replies, and then on a real server.
 func TestTranscriptsAgreeInRESP3(t *testing.T) {
 	tier.Sequential(t)
 	for _, program := range compat.All.Programs() {
@@ -32,7 +32,7 @@ func TestTranscriptsAgreeInRESP3(t *testing.T) {
 					}
 				}
 			})
-			o.same = map[string]int{} // not every case is played, so that a difference need not show
+			o.same = map[string]int{} // some cases are not played, so a difference may not show
 			o.report(t)
 			if changed == 0 {
 				t.Error("no reply of RESP3 differs from that of RESP2: HELLO 3 has no effect")
@@ -42,7 +42,7 @@ func TestTranscriptsAgreeInRESP3(t *testing.T) {
 	}
 }
 
-// fitForRESP3 reports whether a case says nothing about the protocol itself, and whether its replies can be recorded.
+// fitForRESP3 reports whether a case does not test the protocol itself, and its replies can be recorded.
 func fitForRESP3(c *transcript.Case) bool {
 	return len(c.Differs) == 0 && !slices.ContainsFunc(c.Steps, func(s transcript.Step) bool {
 		first := ""
@@ -53,7 +53,7 @@ func fitForRESP3(c *transcript.Case) bool {
 	})
 }
 
-// inRESP3 returns the case with the replies that ebb gives in RESP3.
+// inRESP3 returns the case with ebb's replies in RESP3.
 func inRESP3(t *testing.T, c *transcript.Case) *transcript.Case {
 	t.Helper()
 	e, err := transcript.NewEngine()

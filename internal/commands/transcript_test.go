@@ -23,12 +23,12 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// root is the repository's root, seen from this package.
+// root is the path of the repository's root from this package.
 const root = "../.."
 
 var update = flag.Bool("update", false, "rewrite the replies in testdata/transcripts to what they are")
 
-// files are the transcripts of the repository.
+// files returns the paths of the repository's transcripts.
 func files(t testing.TB) []string {
 	t.Helper()
 	var all []string
@@ -43,8 +43,7 @@ func files(t testing.TB) []string {
 	return all
 }
 
-// play plays a case on a fresh engine, and then checks that its effects give the
-// same keyspace.
+// play plays a case on a fresh engine. It then checks that the effects lead to the same keyspace.
 func play(t *testing.T, c *transcript.Case, r transcript.Rules) {
 	t.Helper()
 	e, err := transcript.NewEngine()
@@ -89,7 +88,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// example is the transcript of a command's page.
+// example returns the examples on a command's page as transcripts.
 func example(t *testing.T, s *command.Spec) []transcript.Case {
 	t.Helper()
 	cases, err := transcript.Parse(s.Name, s.Examples)
@@ -119,8 +118,7 @@ func TestEveryCommandHasATranscript(t *testing.T) {
 	}
 }
 
-// notPlayed are the commands that keep a case off a real server, because of what
-// the test can do.
+// notPlayed lists the commands whose cases are not played on a real server, because the test cannot.
 var notPlayed = map[string]string{
 	"shutdown":         "ends the server",
 	"client|pause":     "takes real time",
@@ -136,8 +134,8 @@ var notPlayed = map[string]string{
 	"client|unblock":   "needs ids",
 }
 
-// apart are the commands that keep a case off a real server, because their replies
-// differ: the IDs of the differences in internal/compat.
+// apart lists the commands whose cases are not played on a real server, because the replies differ. The
+// values are IDs of differences in internal/compat.
 var apart = map[string]string{
 	"debug":               "debug-tools",
 	"memory|malloc-stats": "memory-sizes",
@@ -163,8 +161,8 @@ var apart = map[string]string{
 	"memory|help":         "help-texts",
 }
 
-// notCompared are the commands whose replies differ by nature: the IDs of the
-// differences in internal/compat.
+// notCompared lists the commands whose replies differ in every server. The values are IDs of differences in
+// internal/compat.
 var notCompared = map[string]string{
 	"hello":         "server-identity",
 	"info":          "server-identity",
@@ -177,11 +175,11 @@ var notCompared = map[string]string{
 	"function|dump": "dump-version",
 }
 
-// described are the commands whose replies TestEveryCommandIsDescribedAsByRedis compares.
+// described lists the commands whose replies TestEveryCommandIsDescribedAsByRedis compares.
 var described = map[string]bool{"command": true, "command|info": true}
 
-// rewordings are texts in which the servers differ wherever they occur. Where a line
-// differs, both are compared with the text that a pattern matches replaced.
+// rewordings lists the texts that differ between the servers in many replies. If a line differs, the test
+// replaces the text that the pattern matches in both lines, and compares them again.
 var rewordings = []struct {
 	id      string
 	pattern *regexp.Regexp
@@ -232,22 +230,22 @@ func TestWhatMayDifferIsOnTheListOfDifferences(t *testing.T) {
 	}
 }
 
-// The differences because of which a case with a command, or an option, that the server
-// does not have is not played.
+// These differences prevent a case from being played if the server does not have one of its commands or
+// options.
 const (
 	ownCommands = "own-commands"
 	ownOptions  = "own-options"
 )
 
-// oracle plays cases on a real server as well.
+// oracle also plays cases on a real server.
 type oracle struct {
 	program string
 	addr    string
 	table   *command.Table
 	words   map[string]map[string]bool // the options of each command that the server has
-	skipped map[string]int             // by reason
-	differs map[string]int             // replies by ID
-	same    map[string]int             // replies that were the same, by ID
+	skipped map[string]int             // the number of cases by reason
+	differs map[string]int             // the number of differing replies by ID
+	same    map[string]int             // the number of replies by ID that may differ and do not
 	played  int
 	replies int
 
@@ -284,7 +282,7 @@ func (o *oracle) eachCase(t *testing.T, do func(c *transcript.Case)) {
 	for _, path := range files(t) {
 		cases, err := transcript.Load(path)
 		if err != nil {
-			continue // reported elsewhere
+			continue // another test reports it
 		}
 		for i := range cases {
 			do(&cases[i])
@@ -292,7 +290,7 @@ func (o *oracle) eachCase(t *testing.T, do func(c *transcript.Case)) {
 	}
 }
 
-// report says what was done, and which differences are none.
+// report logs the totals, and fails the test if a difference never showed.
 func (o *oracle) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%s: %d cases were played, %d replies compared; differing replies: %v; not played: %v", o.program, o.played,
@@ -308,10 +306,10 @@ func (o *oracle) report(t *testing.T) {
 	}
 }
 
-// randomly are the differences that do not show each time.
+// randomly lists the differences that show only sometimes.
 var randomly = map[string]bool{"config-get-order": true}
 
-// learn requests from the server which of our commands it has, and their options.
+// learn asks the server which of our commands it has, and with which options.
 func (o *oracle) learn(t *testing.T) {
 	s := transcript.NewServer(o.addr)
 	defer s.Close()
@@ -330,7 +328,7 @@ func (o *oracle) learn(t *testing.T) {
 	}
 }
 
-// collect puts the tokens of a grammar in a set.
+// collect adds the tokens of a grammar to a set.
 func collect(words map[string]bool, arguments resp.Value) {
 	for _, a := range arguments.Elems {
 		if token, ok := a.Get("token"); ok {
@@ -342,7 +340,7 @@ func collect(words map[string]bool, arguments resp.Value) {
 	}
 }
 
-// options are the tokens of a grammar of ours.
+// options returns the tokens of one of our grammars.
 func options(words map[string]bool, args []command.Arg) map[string]bool {
 	for i := range args {
 		if args[i].Token != "" {
@@ -364,7 +362,7 @@ func (o *oracle) knows(name string) bool {
 	return len(v.Elems) == 1 && !v.Elems[0].IsNull()
 }
 
-// spec finds what a request runs, nil for nothing.
+// spec finds the command that a request runs, nil if there is none.
 func (o *oracle) spec(args []string) *command.Spec {
 	s, err := o.table.Find(services.Bytes(args))
 	if err != nil {
@@ -373,7 +371,7 @@ func (o *oracle) spec(args []string) *command.Spec {
 	return s
 }
 
-// covers reports whether a difference holds for the server.
+// covers reports whether a difference exists on the server.
 func (o *oracle) covers(t *testing.T, id string) bool {
 	t.Helper()
 	ok, err := compat.Covers(id, o.program)
@@ -383,7 +381,7 @@ func (o *oracle) covers(t *testing.T, id string) bool {
 	return ok
 }
 
-// unfit returns why a case cannot be played, "" if it can.
+// unfit returns the reason for which a case cannot be played, "" if it can be.
 func (o *oracle) unfit(t *testing.T, c *transcript.Case) string {
 	if strings.HasPrefix(c.Oracle, "none") {
 		return "says so itself"
@@ -429,8 +427,7 @@ func (o *oracle) unfit(t *testing.T, c *transcript.Case) string {
 
 var digits = regexp.MustCompile(`\d{10,16}`)
 
-// nearStart reports whether a line has a time between the start of a case's
-// clock and the real time.
+// nearStart reports whether a line contains a time between the start of a case's clock and the real time.
 func nearStart(line string) bool {
 	for _, d := range digits.FindAllString(line, -1) {
 		n, _ := strconv.ParseInt(d, 10, 64)
@@ -443,7 +440,7 @@ func nearStart(line string) bool {
 	return false
 }
 
-// forgetUsers takes back what a case has done to the users.
+// forgetUsers removes a case's changes of the users.
 func forgetUsers(t *testing.T, s *transcript.Server, c *transcript.Case) {
 	if !slices.ContainsFunc(c.Steps, func(s transcript.Step) bool { return len(s.Args) > 0 && strings.EqualFold(s.Args[0], "acl") }) {
 		return
@@ -526,8 +523,7 @@ func (o *oracle) play(t *testing.T, c *transcript.Case) {
 	}
 }
 
-// described reports whether the reply to a step is compared by
-// TestEveryCommandIsDescribedAsByRedis.
+// described reports whether TestEveryCommandIsDescribedAsByRedis compares the reply to a step.
 func (o *oracle) described(s *transcript.Step) bool {
 	if s.Kind != transcript.Request {
 		return false
@@ -536,7 +532,7 @@ func (o *oracle) described(s *transcript.Step) bool {
 	return spec != nil && described[spec.Name]
 }
 
-// reword puts a line into the words in which it is compared.
+// reword replaces the texts of a line that rewordings lists.
 func (o *oracle) reword(t *testing.T, line string) string {
 	for _, r := range rewordings {
 		if o.covers(t, r.id) && r.pattern.MatchString(line) {
@@ -547,7 +543,7 @@ func (o *oracle) reword(t *testing.T, line string) string {
 	return line
 }
 
-// allowance is the ID of the difference that covers the reply to a step, "" if there is none.
+// allowance returns the ID of the difference that explains a differing reply to a step, "" if there is none.
 func (o *oracle) allowance(t *testing.T, s *transcript.Step) string {
 	if s.Kind != transcript.Request {
 		return ""
@@ -561,7 +557,7 @@ func (o *oracle) allowance(t *testing.T, s *transcript.Step) string {
 	return ""
 }
 
-// covering is the first of some differences that holds for the server, "" for none.
+// covering returns the first of some differences that exists on the server, "" if none does.
 func (o *oracle) covering(t *testing.T, ids []string) string {
 	for _, id := range ids {
 		if o.covers(t, id) {

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
-// BenchmarkTypes runs commands of all data types in pipelines of 32, as the
-// server would: ns/op is the cost of one command.
+// BenchmarkTypes runs commands of all data types in pipelines of 32, in the same way as the server; ns/op is
+// the cost of one command.
 func BenchmarkTypes(b *testing.B) {
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})

@@ -20,8 +20,8 @@ const (
 	errZAddIncr   = command.ReplyError("ERR INCR option supports a single increment-element pair")
 )
 
-// memberBytes is the cost of finding a member of a sorted set and writing it, in bytes of a walk
-// over memory: two cache misses.
+// memberBytes is the cost of finding a member of a sorted set and writing it, two cache misses, in bytes read
+// sequentially.
 const memberBytes = 512
 
 // longMembers is Ctx.Long for a command that visits n members.
@@ -75,8 +75,8 @@ var specZAdd = command.Spec{
 	Run:  runZAdd,
 }
 
-// zaddKeys finds the key of ZADD and GEOADD. The command reads the key where its reply depends on
-// existing scores: INCR returns one, and CH reports whether a score has changed.
+// zaddKeys finds the key of ZADD and GEOADD. The command also reads the key if its reply depends on existing
+// scores: with INCR it returns a score, and with CH it reports whether a score has changed.
 func zaddKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Update
 	var a zaddArgs
@@ -337,7 +337,7 @@ func runZMScore(c *command.Ctx) error {
 	return eachMember(c, func(score float64, ok bool) { scoreOrNull(c, score, ok) })
 }
 
-// eachMember replies with an array: reply writes an element for each member of the arguments, from
+// eachMember replies with an array. For each member of the arguments, reply writes an element that depends on
 // its score.
 func eachMember(c *command.Ctx, reply func(score float64, ok bool)) error {
 	if err := longMembers(c, len(c.Args)); err != nil {
@@ -354,7 +354,7 @@ func eachMember(c *command.Ctx, reply func(score float64, ok bool)) error {
 	return nil
 }
 
-// withScore returns the option of ZRANK and ZREVRANK.
+// withScore returns the grammar of the option of ZRANK and ZREVRANK.
 func withScore() command.Arg { return command.Opt(command.Token("WITHSCORE")).Since("7.2.0") }
 
 var specZRank = command.Spec{
@@ -500,8 +500,8 @@ func runZRandMember(c *command.Ctx) error {
 	})
 }
 
-// scoredArray begins a reply of n members and returns the function that writes one. If scores is
-// set, the function writes the score as well, in RESP3 in an array for each member.
+// scoredArray begins a reply of n members and returns the function that writes one member. With scores the
+// function also writes the score; in RESP3 it writes the two as an array.
 func scoredArray(c *command.Ctx, n int, scores bool) func(member []byte, score float64) {
 	switch {
 	case !scores:

@@ -11,14 +11,14 @@ import (
 
 const errWeight = command.ReplyError("ERR weight value is not a float")
 
-// weighing returns the grammar after the keys of unions and intersections.
+// weighing returns the grammar that follows the keys of unions and intersections.
 func weighing() []command.Arg {
 	return []command.Arg{command.Opt(command.TokenArg("WEIGHTS", command.Repeat(command.Int("weight")))),
 		command.Opt(command.TokenArg("AGGREGATE", command.OneOf("aggregate", command.Token("SUM"), command.Token("MIN"), command.Token("MAX"))))}
 }
 
-// combined returns the grammar of a combination that replies with its result; stored returns that
-// of one that stores it.
+// combined returns the grammar of a combination that replies with its result, and stored the grammar of one
+// that stores its result.
 func combined(options ...command.Arg) []command.Arg {
 	return append(append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read)}, options...),
 		command.Opt(command.Token("WITHSCORES")))
@@ -236,14 +236,14 @@ func runZInterCard(c *command.Ctx) error {
 	return nil
 }
 
-// combination is a parsed combination, with the arguments after its keys.
+// combination is a parsed combination, and the arguments after its keys.
 type combination struct {
 	engine.ZCombination
 	rest [][]byte
 }
 
-// parseCombination reads "numkeys key ..." from an argument on. It checks the types of the keys
-// before it reads the options, as Redis does.
+// parseCombination reads "numkeys key ..." from the argument at on. Like Redis, it checks the types of the
+// keys before it reads the options.
 func parseCombination(c *command.Ctx, op engine.ZOperation, at int) (z combination, err error) {
 	n, ok := numeral.ParseInt(c.Args[at])
 	switch {
@@ -263,8 +263,8 @@ func parseCombination(c *command.Ctx, op engine.ZOperation, at int) (z combinati
 	return z, err
 }
 
-// options reads the options of a combination; WITHSCORES is one only if the command replies with
-// the result.
+// options reads the options of a combination. WITHSCORES is an option only if the command replies with the
+// result.
 func (z *combination) options(replied bool) (scores bool, err error) {
 	weighed := z.Operation != engine.ZDiff
 	for rest := z.rest; len(rest) > 0; {

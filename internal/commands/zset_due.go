@@ -8,22 +8,22 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-// These commands take the members of sorted sets whose scores are times that have come.
+// The scores of some sorted sets are times. These commands take the members whose times have come.
 //
-// A client that waits stands in the line of each of its keys. The engine knows what it waits for
-// (engine.Want) and wakes the line when the lowest score is due, so a waiting client costs nothing
-// until then.
+// A waiting client stands in line for each of its keys. It describes its request to the engine (engine.Want),
+// and the engine wakes the line when the member with the lowest score is due. So a waiting client costs
+// nothing until then.
 
 const (
 	errDueUnit = command.ReplyError("ERR UNIT must be s, ms, us or a positive number")
 	errDueAge  = command.ReplyError("ERR AGE must be a number of milliseconds from 0 to 1125899906842623")
 	errDueSpan = command.ReplyError("ERR SCORE must be a number of milliseconds from 0 to 1125899906842623")
 
-	// maxDueSpan is the longest AGE and SCORE in ms: some 35,000 years, of which the us fit 64 bits.
+	// maxDueSpan is the longest AGE and SCORE in ms, some 35,000 years. In microseconds it fits in 64 bits.
 	maxDueSpan = 1<<50 - 1
 )
 
-// dueArgs returns the grammar of what the commands have in common.
+// dueArgs returns the grammar that all these commands share.
 func dueArgs() []command.Arg {
 	return []command.Arg{
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
@@ -151,8 +151,8 @@ func parseDueCount(b []byte) (int, error) {
 	return command.CountTo(n), nil
 }
 
-// parseDueUnit returns the us of a unit of the scores. The score of every instant is finite, so a member whose
-// score is +inf is never due.
+// parseDueUnit returns the length of a unit of the scores in us. The score of every instant is finite, so a
+// member with the score +inf never becomes due.
 func parseDueUnit(b []byte) (us float64, err error) {
 	switch {
 	case command.EqualFold(b, "s"):
@@ -178,8 +178,8 @@ func parseDueSpan(b []byte, wrong error) (us int64, err error) {
 	return ms * 1000, nil
 }
 
-// dueCandidates returns those of a command's keys from which it may take now. Those are not among them whose due members
-// go to clients that have waited longer.
+// dueCandidates returns the command's keys from which it may take members now. It leaves out a key if its due
+// members go to clients that have waited longer.
 func dueCandidates(c *command.Ctx, keys [][]byte) [][]byte {
 	keys = c.Candidates(keys)
 	if c.Waiting != nil || c.NoWait || c.DB.Waiters() == 0 {
@@ -216,7 +216,7 @@ func popDueOrWait(c *command.Ctx, keys [][]byte, p duePop) error {
 	return waitForDue(c, p, keys, nil)
 }
 
-// popDue replies with due members of a set, and reports how many there are.
+// popDue replies with due members of a set, and returns how many there are.
 func popDue(c *command.Ctx, key []byte, p duePop) (n int, err error) {
 	if err := longDue(c, key, p.count); err != nil {
 		return 0, err
@@ -251,7 +251,7 @@ func dueMember(c *command.Ctx) func(member []byte, score float64) {
 	}
 }
 
-// waitForDue puts the command in the lines of keys, or replies that nothing is due.
+// waitForDue puts the command in line for keys, or replies that nothing is due.
 func waitForDue(c *command.Ctx, p duePop, keys, also [][]byte) error {
 	if !p.waits {
 		c.Out.NullArray()
@@ -300,10 +300,10 @@ var specZMoveDue = command.Spec{
 	Run: runZMoveDue,
 }
 
-// dueTarget says where due members go.
+// dueTarget is the destination of due members.
 type dueTarget struct {
 	set   bool
-	delay int64 // us, of a set
+	delay int64 // us, for a set
 	end   engine.End
 }
 

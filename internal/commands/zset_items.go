@@ -6,12 +6,12 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-// ZADDEX, LPUSHEX and RPUSHEX add items with a deadline, up to a bound.
+// ZADDEX, LPUSHEX and RPUSHEX add items with a deadline, up to a maximum length.
 
 // addExComplexity is the complexity of adding n items.
 const addExComplexity = "O(N) where N is the number of elements added, O(N*log(M)) in a sorted set of M members"
 
-// addExErrors returns the errors of adding up to a bound.
+// addExErrors returns the errors of these commands.
 func addExErrors() []string {
 	return []string{
 		"FULL 'key' holds ...: more living items would be there than MAXLEN allows; nothing was added",
@@ -56,7 +56,7 @@ var specZAddEx = command.Spec{
 	Run:  runZAddEx,
 }
 
-// zaddExKeys finds ZADDEX's key, as zaddKeys finds that of ZADD.
+// zaddExKeys finds ZADDEX's key as zaddKeys finds ZADD's.
 func zaddExKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Update
 	for _, word := range args[2:] {
@@ -157,8 +157,8 @@ func pushEx(c *command.Ctx, end engine.End) error {
 // pushedItems holds the words for the elements that a command pushes.
 var pushedItems = itemFamily{word: "ELEMENTS", item: "element", items: "elements"}
 
-// added reads options, and then the items, each of which has width arguments. z takes the options
-// of ZADD; it is nil for lists, whose elements are always new.
+// added reads the options, and then the items of width arguments each. z receives the options of ZADD; it is
+// nil for lists, as their elements are always new.
 func (p *itemParser) added(width int, z *zaddArgs) ([][]byte, error) {
 	args, i := p.c.Args, 2
 	for i < len(args) && !command.EqualFold(args[i], p.f.word) {

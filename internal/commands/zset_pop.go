@@ -73,8 +73,8 @@ func zpop(c *command.Ctx, highest bool) error {
 	return err
 }
 
-// popMembers removes members and replies with them and their scores, each pair in an array of its
-// own if pairs is set. It calls begin before, if there are any.
+// popMembers removes members and replies with them and their scores; if pairs is set, each member and its
+// score are an array. If there are any members it first calls begin.
 func popMembers(c *command.Ctx, key []byte, count int64, highest bool, begin func(n int), pairs bool) (n int, err error) {
 	many := command.CountTo(count)
 	if many > 1 {
@@ -94,7 +94,7 @@ func popMembers(c *command.Ctx, key []byte, count int64, highest bool, begin fun
 	})
 }
 
-// minMax returns the grammar of an end of a sorted set.
+// minMax returns the grammar of the two ends of a sorted set.
 func minMax() command.Arg { return command.OneOf("where", command.Token("MIN"), command.Token("MAX")) }
 
 var specZMPop = command.Spec{

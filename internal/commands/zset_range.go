@@ -144,8 +144,8 @@ var specZRevRangeByLex = command.Spec{
 	Run: func(c *command.Ctx) error { return zrange(c, rangeOptions{by: engine.ByLex, rev: true}) },
 }
 
-// rangeOptions holds what the name of a command says about its range. If auto is set, its options
-// say the rest.
+// rangeOptions describes the range of a command. The command's name sets the fields; if auto is set, the
+// options set the others.
 type rangeOptions struct {
 	by     engine.ZOrder
 	rev    bool
@@ -261,7 +261,7 @@ func (o *rangeOptions) parseOptions(r *engine.ZRange, args [][]byte) error {
 	return nil
 }
 
-// parseBounds reads the bounds of a range whose order is known.
+// parseBounds reads the bounds of a range in the order of r.
 func parseBounds(r *engine.ZRange, lo, hi []byte) (err error) {
 	switch r.By {
 	case engine.ByRank:
@@ -293,8 +293,8 @@ func scoreBound(a []byte) (b engine.ScoreBound, err error) {
 	return b, nil
 }
 
-// looseDouble reads the numbers that bounds may be and scores may not: with spaces before them, an
-// empty text for 0, and numbers out of range.
+// looseDouble parses numbers that are valid as bounds but not as scores: with spaces before them, an empty
+// text for 0, and numbers out of range.
 func looseDouble(s string) (f float64, ok bool) {
 	s, _, _ = strings.Cut(s, "\x00") // a C string ends there
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
