@@ -288,7 +288,7 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 // has, or a folder of internal, at most. They may only sink, as ceilings do. Those of at
 // most three are raw strings, patterns and generated tables, which cannot be broken.
 var longCeilings = map[string]int{
-	".": 1, "cmd": 1, "goredis": 1, "console": 105, "lock": 16, "queue": 11,
+	".": 1, "cmd": 1, "goredis": 1, "console": 98, "lock": 16, "queue": 10,
 	"internal/commands": 1, "internal/engine": 31, "internal/gen": 1, "internal/instance": 3, "internal/loadgen": 1,
 	"internal/lua": 1, "internal/oplog": 6, "internal/replication": 3, "internal/routing": 2, "internal/script": 1,
 	"internal/servercmd": 8, "internal/session": 3,
