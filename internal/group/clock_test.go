@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 const secondUs = int64(1e6)
@@ -103,6 +104,7 @@ func TestOnlyTheMasterTellsTheTime(t *testing.T) {
 	if got, ok := m.ahead.best(); got != 30*secondUs || !ok {
 		t.Errorf("the master is ahead by %d us, %v", got, ok)
 	}
+	m.svc = services.Start(t)
 	if r := m.report(); r.Time != machine.Micros() {
 		t.Errorf("the heartbeat has the time %d, want %d", r.Time, machine.Micros())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 func TestAStampIsReadAsItWasWritten(t *testing.T) {
@@ -117,7 +118,7 @@ func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 // A promoted node that cannot become the master, because something holds its shards, is replaced like a silent one.
 func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 	m := New(Options{Group: &settings.Settings{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
-	m.log = oplog.New(0)
+	m.log, m.svc = oplog.New(0), services.Start(t)
 	self := directory.Member{Node: 1, Incarnation: 1}
 	m.registered(self, nil)
 	m.applied([]directory.Shard{{ID: 1, Epoch: 1, Version: 1, Master: self, InSync: []directory.Member{self}}})

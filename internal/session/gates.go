@@ -58,6 +58,9 @@ func (g *gates) refuseWrites(why command.ReplyError) {
 	g.set(gateDisk, why != "")
 }
 
+// FilesFail reports whether the server refuses writes because it cannot write its files.
+func (s *Service) FilesFail() bool { return s.gates.closed.Load()&uint32(gateDisk) != 0 }
+
 func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
 
 // pass decides whether a command whose flags are f, as Session.effectiveFlags returns them, may

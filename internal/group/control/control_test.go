@@ -493,6 +493,10 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	if got, err := parseHeartbeat(wire[1:]); err != nil || got != b || wire[0] != kindHeartbeat {
 		t.Errorf("%+v, %v, want %+v", got, err, b)
 	}
+	b.report.Stuck, b.report.Proven = false, true
+	if got, err := parseHeartbeat(b.append(nil)[1:]); err != nil || got != b {
+		t.Errorf("%+v, %v, want %+v", got, err, b)
+	}
 	for i := range wire {
 		if i > 0 {
 			if got, err := parseHeartbeat(wire[1:i]); err == nil {

@@ -72,7 +72,7 @@ func (h heartbeat) append(b []byte) []byte {
 		uint64(h.report.Time), h.k} {
 		b = binary.AppendUvarint(b, n)
 	}
-	return append(b, flag(h.report.Stuck))
+	return append(b, flag(h.report.Stuck)|flag(h.report.Proven)<<1)
 }
 
 // parseHeartbeat parses a heartbeat without its kind.
@@ -93,12 +93,12 @@ func parseHeartbeat(b []byte) (h heartbeat, err error) {
 		}
 		numbers[i], rest = n, rest[size:]
 	}
-	if len(rest) != 1 || rest[0] > 1 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 || numbers[6] > maxK {
+	if len(rest) != 1 || rest[0] > 2 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 || numbers[6] > maxK {
 		return heartbeat{}, errMessage
 	}
 	h.sentinel, h.k = numbers[0], numbers[6]
 	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4],
-		Time: int64(numbers[5]), Stuck: rest[0] == 1}
+		Time: int64(numbers[5]), Stuck: rest[0] == 1, Proven: rest[0] == 2}
 	return h, nil
 }
 

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/group/directory"
@@ -14,7 +15,7 @@ type Controller struct {
 	shard    directory.Shard
 	changed  Time     // the time at which the present epoch was first seen here
 	able     Time     // the time of the master's last heartbeat that was not stuck
-	replaces bool     // a stuck master is being replaced
+	replaces Time     // the time since which a stuck master is being replaced; 0: none is
 	reports  []report // the newest of each node
 }
 
@@ -27,12 +28,14 @@ type Report struct {
 	Master uint64 // the epoch in which the node is the master; 0: it is not
 	End    uint64 // the end of the node's log
 	Time   int64  // the node's engine time, in us since 1970; 0: unknown
-	Stuck  bool   // it cannot acknowledge writes: it cannot write its files, or it is the master and too few members keep up
+	Stuck  bool   // it cannot acknowledge writes: it cannot write its files, or it is the master and commits nothing
+	Proven bool   // it is the master and not stuck, and its members have acknowledged in its epoch
 }
 
 type report struct {
 	Report
-	at Time
+	at     Time
+	failed Time // when it was last replaced as a stuck master; 0: it has been proven since
 }
 
 // NewController returns a controller that treats a master as silent, or first as stuck, after timeout (group-timeout).
@@ -42,29 +45,40 @@ func NewController(timeout time.Duration) *Controller {
 
 // Receive records a heartbeat.
 func (c *Controller) Receive(now Time, r Report) {
-	for i := range c.reports {
-		if c.reports[i].From.Node == r.From.Node {
-			c.reports[i] = report{r, now}
-			return
-		}
+	i := slices.IndexFunc(c.reports, func(x report) bool { return x.From.Node == r.From.Node })
+	if i < 0 {
+		i = len(c.reports)
+		c.reports = append(c.reports, report{})
 	}
-	c.reports = append(c.reports, report{r, now})
+	c.reports[i].Report, c.reports[i].at = r, now
+	if !c.isMaster(r) || r.Stuck {
+		return
+	}
+	c.able = now
+	if r.Proven {
+		c.patience, c.reports[i].failed = c.timeout, 0
+	}
+}
+
+func (c *Controller) isMaster(r Report) bool {
+	return r.From == c.shard.Master && r.Master == c.shard.Epoch
 }
 
 // Decide returns the Promote to propose, if there is one.
 //
 // If the master has sent no heartbeat of its epoch and incarnation for the timeout, another member in sync that has sent one replaces it.
 // If the master is stuck for patience, it is replaced if k+1 other members in sync are not stuck, so that the next master can go on
-// without it. If the next master is stuck from its start, patience doubles.
+// without it. If the next master is replaced before it has proven that it can acknowledge, patience doubles.
 //
-// Decide chooses the member with the longest log among those that are not stuck, and among the others only if there is none.
+// Decide prefers members that are not stuck; among them those that were not stuck as masters, then those that were so the longest ago; and
+// among equals the one with the longest log.
 func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, bool) {
 	if s.Epoch != c.shard.Epoch {
-		c.changed, c.able = now, now
-		if c.replaces {
+		if c.replaces != 0 {
 			c.patience = min(2*c.patience, longestPatience)
+			c.fail(c.shard.Master.Node)
 		}
-		c.replaces = false
+		c.changed, c.able, c.replaces = now, now, 0
 	}
 	c.shard = s
 	if now-c.changed < c.timeout {
@@ -77,23 +91,44 @@ func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, boo
 		switch {
 		case now-r.at >= c.timeout || !s.In(r.From):
 			continue
-		case r.From == s.Master && r.Master == s.Epoch && !r.Stuck:
-			c.able, c.patience = now, c.timeout
+		case c.isMaster(r.Report) && !r.Stuck:
 			return directory.Command{}, false
-		case r.From == s.Master && r.Master == s.Epoch:
+		case c.isMaster(r.Report):
 			stuck = true
 			continue
 		}
 		if !r.Stuck {
 			able++
 		}
-		if best == nil || best.Stuck && !r.Stuck || best.Stuck == r.Stuck && r.End > best.End {
+		if best == nil || r.precedes(best) {
 			best = r
 		}
 	}
 	if best == nil || stuck && (now-c.able < c.patience || able <= s.K) {
 		return directory.Command{}, false
 	}
-	c.replaces = stuck
+	if c.replaces = 0; stuck {
+		c.replaces = now
+	}
 	return directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: best.From.Node}, true
+}
+
+// fail notes that a master was replaced because it was stuck.
+func (c *Controller) fail(node directory.NodeID) {
+	for i := range c.reports {
+		if c.reports[i].From.Node == node {
+			c.reports[i].failed = c.replaces
+		}
+	}
+}
+
+// precedes reports whether a member is promoted rather than another one.
+func (r *report) precedes(other *report) bool {
+	switch {
+	case r.Stuck != other.Stuck:
+		return other.Stuck
+	case r.failed != other.failed:
+		return r.failed < other.failed
+	}
+	return r.End > other.End
 }

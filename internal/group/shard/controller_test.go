@@ -109,14 +109,78 @@ func TestAMasterThatIsStuckFromItsStartStaysLonger(t *testing.T) {
 	now := since + 70*sec
 	s := state(9, 5, 0, one, one, two, three)
 	promotes(t, c, now, s, 0)
-	c.Receive(now+2*sec, Report{From: one, Master: 9})
+	c.Receive(now+2*sec, Report{From: one, Master: 9, Proven: true})
 	promotes(t, c, now+2*sec, s, 0)
 	for _, r := range []Report{{From: one, Master: 9, Stuck: true}, {From: two}, {From: three}} {
 		c.Receive(now+4*sec, r)
 	}
-	if promotes(t, c, now+4*sec, s, 2); t.Failed() {
-		t.Log("a master that was not stuck ends the patience")
+	if promotes(t, c, now+4*sec, s, 3); t.Failed() { // it has not been the master yet
+		t.Log("a master that has proven itself ends the patience")
 	}
+}
+
+// A new master is not stuck before sync-lag is over. That proves nothing.
+func TestAMasterThatIsNotStuckYetDoesNotEndThePatience(t *testing.T) {
+	c := NewController(2 * sec)
+	since, got := Time(0), []Time(nil)
+	masters := []directory.Member{one, two, three, one, two}
+	for epoch, now := 1, Time(0); epoch <= len(masters); now += 100 * ms {
+		master := masters[epoch-1]
+		for _, m := range []directory.Member{one, two, three} {
+			r := Report{From: m, End: 1}
+			if m == master {
+				r.Master, r.Stuck = uint64(epoch), now-since > 2300*ms // its promise, and sync-lag
+			}
+			c.Receive(now, r)
+		}
+		if c, ok := c.Decide(now, state(uint64(epoch), 5, 0, master, one, two, three)); ok {
+			if next := masters[epoch%len(masters)]; epoch < len(masters) && c.Node != next.Node {
+				t.Errorf("after node %d it promotes node %d, want %d: each in turn", master.Node, c.Node, next.Node)
+			}
+			got, since = append(got, now-since), now
+			epoch++
+		}
+	}
+	for i, d := range got {
+		if want := 2300*ms + 2*sec<<i; d < want || d > want+300*ms {
+			t.Errorf("the masters were replaced after %v, want the next one after twice the patience", got)
+			break
+		}
+	}
+}
+
+// Members that were stuck as masters come last, however much they have.
+func TestAStuckMasterIsNotPromotedAgainBeforeOthers(t *testing.T) {
+	c := NewController(2 * sec)
+	report := func(now Time, epoch uint64, master directory.Member) {
+		for i, m := range []directory.Member{one, two, three} {
+			r := Report{From: m, End: uint64(9 - i)}
+			if m == master {
+				r.Master, r.Stuck = epoch, true
+			}
+			c.Receive(now, r)
+		}
+	}
+	first, second := state(1, 5, 1, one, one, two, three), state(2, 6, 1, two, one, two, three)
+	promotes(t, c, 0, first, 0)
+	report(2*sec, 1, one)
+	promotes(t, c, 2*sec, first, 2)
+	promotes(t, c, 3*sec, second, 0)
+	report(9*sec, 2, two)
+	promotes(t, c, 9*sec, second, 3)
+}
+
+// A leader that has not looked for a while does not take that while for the time that the master was stuck.
+func TestThePatienceCountsHeartbeatsThatArriveBetweenLooks(t *testing.T) {
+	c, s := NewController(2*sec), state(1, 5, 0, one, one, two)
+	promotes(t, c, 0, s, 0)
+	c.Receive(9900*ms, Report{From: one, Master: 1, Proven: true})
+	c.Receive(10*sec, Report{From: one, Master: 1, Stuck: true})
+	c.Receive(10*sec, Report{From: two})
+	promotes(t, c, 10*sec, s, 0)
+	c.Receive(11900*ms, Report{From: one, Master: 1, Stuck: true})
+	c.Receive(11900*ms, Report{From: two})
+	promotes(t, c, 11900*ms, s, 2)
 }
 
 func TestWhereAllMembersAreStuckASilentMasterIsReplaced(t *testing.T) {

@@ -15,6 +15,7 @@ type master struct {
 	floor     uint64 // the end of the log at the promotion; reads wait until it is committed
 	serving   bool
 	committed uint64
+	moved     Time               // when committed last grew, or was all that the log held
 	peers     []peer             // by node
 	proposal  *directory.Command // in flight; nil: none
 	proposed  Time               // when proposal was first sent
@@ -52,12 +53,16 @@ func (n *Node) lead(now Time) {
 		return
 	}
 	if !m.serving && n.isFree(now) {
-		m.serving, m.began, m.committed = true, now, n.committedAtFirst()
+		m.serving, m.began, m.moved, m.committed = true, now, now, n.committedAtFirst()
 	}
 	if !m.serving {
 		return
 	}
+	before := m.committed
 	n.commit()
+	if m.committed > before || n.hasCommittedAll() {
+		m.moved = now
+	}
 	n.propose(now)
 }
 
@@ -207,6 +212,9 @@ func (n *Node) commit() {
 	}
 	m.committed = max(m.committed, least)
 }
+
+// hasCommittedAll reports whether there is nothing left to commit.
+func (n *Node) hasCommittedAll() bool { return n.master.committed >= max(n.log.End, n.master.floor) }
 
 // lease reports whether no other node can serve as master now. Each counted member has promised not to for the lease,
 // counted from when this node sent the stamp that the member acknowledged. Because the rates of two clocks differ,

@@ -36,6 +36,8 @@ type Status struct {
 	Shard   directory.Shard  // the newest state that the node has applied
 	Gates   Gates
 	Members []Progress // the other nodes that are in sync or, on the master, known to it; by node
+	// Stuck means that the node is a master that serves and has committed nothing for Lag although it should have, or takes no writes.
+	Stuck bool
 }
 
 // Progress is the position of another node in the log. Only a master knows more than InSync.
@@ -51,11 +53,24 @@ type Progress struct {
 
 // Status returns the node's state at an instant. O(members).
 func (n *Node) Status(now Time) Status {
-	return Status{State: n.state(), Self: n.self, Shard: n.shard, Gates: n.Gates(now), Members: n.progress(now)}
+	return Status{State: n.state(), Self: n.self, Shard: n.shard, Gates: n.Gates(now), Members: n.progress(now), Stuck: n.isStuck(now)}
 }
 
-// Stuck reports whether the node is a serving master that can acknowledge no write, because too few members keep up.
-func (s Status) Stuck() bool { return s.Gates.Serving && !s.Gates.Writable && s.State != HandingOver }
+// Proven reports whether the node is a master that its members have acknowledged.
+func (s Status) Proven() bool { return s.State == Leading && s.Gates.Lease && !s.Stuck }
+
+// isStuck reports whether the node is a master that should acknowledge writes and does not. A master whose members are behind and
+// catch up is not stuck: another master would have no faster members, and its promotion would end the writes that wait.
+func (n *Node) isStuck(now Time) bool {
+	m := n.master
+	switch {
+	case m == nil || !m.serving || m.handOver != 0:
+		return false
+	case n.hasCommittedAll():
+		return !n.shard.Enough(n.fresh(now))
+	}
+	return now-m.moved > n.conf.Lag
+}
 
 func (n *Node) state() State {
 	switch m := n.master; {

@@ -101,3 +101,66 @@ func TestInfoShowsTheStateOfANode(t *testing.T) {
 		t.Errorf("a replica:\n%s, want\n%s", got, want)
 	}
 }
+
+// stuck fails the test unless the master is stuck as wanted.
+func (n *tester) stuck(want bool) {
+	n.Helper()
+	if s := n.Status(n.now); s.Stuck != want || want && s.Proven() {
+		n.Fatalf("at %v the master is stuck: %v, want %v: %+v", n.now, s.Stuck, want, s.Gates)
+	}
+}
+
+func TestAMasterWhoseMembersAreGoneIsStuck(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	if n.Status(n.now).Proven() {
+		t.Error("a master that no member has acknowledged is proven")
+	}
+	n.write(10)
+	n.ack(two, 1, 10)
+	n.ack(three, 1, 10)
+	n.stuck(false)
+	if !n.Status(n.now).Proven() {
+		t.Error("a master that all members have acknowledged is not proven")
+	}
+	n.at(2 * sec)
+	n.stuck(false)
+	n.at(2001 * ms) // nothing is written, and nothing could be
+	n.stuck(true)
+	n.ack(two, 1, 10)
+	n.ack(three, 1, 10)
+	n.stuck(false)
+	n.step(HandOver{2})
+	n.at(9 * sec)
+	n.stuck(false) // it waits for the directory
+}
+
+// The members have acknowledged all that the log held at no time for longer than sync-lag, so the master refuses writes. They come nearer.
+func TestAMasterWhoseMembersComeNearerIsNotStuck(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	n.write(1000)
+	for i := range 20 {
+		n.at(sec + Time(i+1)*500*ms)
+		n.ack(two, 1, uint64(i+1)*10)
+		n.ack(three, 1, uint64(i+1)*20)
+		n.stuck(false)
+	}
+	if n.Gates(n.now).Writable {
+		t.Error("the master takes writes")
+	}
+	n.at(n.now + 1001*ms)
+	n.stuck(true)
+}
+
+// A disk that hangs returns no error.
+func TestAMasterWhoseFilesDoNotGetOnIsStuck(t *testing.T) {
+	n := begin(t, one, directory.Disk, Log{}, directory.Shard{})
+	n.step(Applied{state(1, 1, 1, one, one, two, three)})
+	n.at(sec)
+	for i := range 30 {
+		n.at(sec + Time(i)*100*ms)
+		n.step(Appended{End: 100, Synced: uint64(min(i, 5))})
+		n.ack(two, 1, 100)
+		n.ack(three, 1, 100)
+		n.stuck(i > 15)
+	}
+}

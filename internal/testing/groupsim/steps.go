@@ -280,7 +280,8 @@ func (w *world) round(c *shard.Controller, live []*node) {
 		w.write(n)
 		w.sync(n)
 		if n.registered {
-			c.Receive(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log)), Stuck: n.shard.Status(w.now).Stuck()})
+			s := n.shard.Status(w.now)
+			c.Receive(w.now, shard.Report{From: n.member(), Master: n.gates.Epoch, End: uint64(len(n.log)), Stuck: s.Stuck, Proven: s.Proven()})
 		}
 	}
 	for range len(w.requests) {
