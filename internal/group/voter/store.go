@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -55,11 +56,16 @@ type store struct {
 	log  *slog.Logger
 	end  chan struct{} // closed by close; ends wait
 
+	patience time.Duration // the time after which a write counts as hanging; 0: none does
+	writing  atomic.Uint64 // the number of the write that is under way; 0: none
+	hung     atomic.Uint64 // the number of the last write that took longer than patience
+
 	mu     sync.Mutex // guards the fields below; held during system calls
 	file   disk.File  // nil: the file must be rewritten
 	size   int64      // of the file, in bytes
 	base   int64      // size after the last rewrite
 	closed bool
+	writes uint64 // the number of writes that have begun
 	content
 }
 
@@ -139,6 +145,7 @@ func (s *store) settle() error {
 
 // write appends a record to the file, syncs it, and applies it.
 func (s *store) write(body []byte) error {
+	defer s.watch()()
 	if err := s.settle(); err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ func Open(c Config) (*Voter, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.patience = c.Timeout / 2
 	v := &Voter{self: Server{Node: c.Node, Store: s.identity, Address: c.Address}, timeout: c.Timeout, store: s, machine: newMachine(c.Logger)}
 	if err := v.start(c); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -138,7 +139,7 @@ func (v *Voter) start(c Config) error {
 	if err != nil {
 		return err
 	}
-	v.raft, err = raft.NewRaft(c.raft(v.self), v.machine, v.store, v.store, v.store, network)
+	v.raft, err = raft.NewRaft(c.raft(v.self), v.machine, v.store, v.store, v.store, v.store.guard(network))
 	if err != nil {
 		if closer, ok := network.(raft.WithClose); ok {
 			err = errors.Join(err, closer.Close())
