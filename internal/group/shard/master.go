@@ -34,8 +34,8 @@ type peer struct {
 	link   Link
 	acked  uint64
 	sent   Time   // the newest of this master's stamps that it has acknowledged
-	heard  Time   // when its newest acknowledgement arrived
-	ended  uint64 // the end of the log at heard
+	marked Time   // an instant after caught whose end of the log it has not acknowledged
+	ended  uint64 // the end of the log at marked
 	caught Time   // the newest instant whose end of the log it has acknowledged in full
 	leaves Time   // when it announced that it is about to stop
 }
@@ -97,7 +97,7 @@ func (n *Node) note(from directory.Member) bool {
 	case m.peers[at].member == from:
 		return true
 	}
-	m.peers[at] = peer{member: from, link: m.peers[at].link, sent: never, heard: never, caught: never, leaves: never}
+	m.peers[at] = peer{member: from, link: m.peers[at].link, sent: never, marked: never, caught: never, leaves: never}
 	return true
 }
 
@@ -166,16 +166,25 @@ func (n *Node) acknowledged(now Time, a Acked) {
 		return
 	}
 	p := m.peer(a.From.Node)
-	if a.Offset >= n.log.End {
-		p.caught = now
-	} else if a.Offset >= p.ended && p.heard != never {
-		p.caught = max(p.caught, p.heard)
-	}
-	p.heard, p.ended = now, n.log.End
+	p.catchUp(now, a.Offset, n.log.End)
 	p.acked = max(p.acked, a.Offset)
 	if a.Sent != 0 {
 		p.sent = max(p.sent, n.leaseStart(now, a.Ack))
 	}
+}
+
+// catchUp records up to which instant a member has the log. Under load a member never has the whole log, because acknowledgements arrive
+// more often than the acknowledgement of one entry takes. So an instant stays marked until the member has what the log held then.
+func (p *peer) catchUp(now Time, offset, end uint64) {
+	switch {
+	case offset >= end:
+		p.caught = now
+	case p.marked != never && offset < p.ended:
+		return
+	default:
+		p.caught = max(p.caught, p.marked)
+	}
+	p.marked, p.ended = now, end
 }
 
 // counted returns the members whose acknowledgements a commit needs: the in-sync set, and a member whose Expand is in

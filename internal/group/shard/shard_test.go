@@ -570,3 +570,18 @@ func TestAReplicaDoesNotAnswerAsMaster(t *testing.T) {
 		t.Errorf("the node's gates are %+v", n.Gates(n.now))
 	}
 }
+
+// An acknowledgement of an entry takes 50 ms, and one comes each 10 ms: the members never have all.
+func TestMembersThatAreAlwaysAShortTimeBehindAreFresh(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	for i := range 500 {
+		n.at(sec + Time(i)*10*ms)
+		n.write(uint64(i+1) * 10)
+		for _, m := range []directory.Member{two, three} {
+			n.proposal(n.ack(m, 1, uint64(max(i-4, 0))*10), 0, directory.Member{})
+		}
+		if !n.Gates(n.now).Writable {
+			t.Fatalf("after %v the master takes no writes", n.now)
+		}
+	}
+}
