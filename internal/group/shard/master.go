@@ -16,6 +16,7 @@ type master struct {
 	serving   bool
 	committed uint64
 	moved     Time               // when committed last grew, or was all that the log held
+	own       peer               // this node itself: up to which instant it could acknowledge the log
 	peers     []peer             // by node
 	proposal  *directory.Command // in flight; nil: none
 	proposed  Time               // when proposal was first sent
@@ -54,10 +55,12 @@ func (n *Node) lead(now Time) {
 	}
 	if !m.serving && n.isFree(now) {
 		m.serving, m.began, m.moved, m.committed = true, now, now, n.committedAtFirst()
+		m.own = peer{marked: never, caught: now}
 	}
 	if !m.serving {
 		return
 	}
+	m.own.catchUp(now, n.durable(), n.log.End)
 	before := m.committed
 	n.commit()
 	if m.committed > before || n.hasCommittedAll() {
@@ -256,11 +259,15 @@ func (n *Node) isFresh(now Time, member directory.Member) bool {
 	if member.Node == n.self.Node {
 		return member == n.self
 	}
-	caught := n.master.began
+	return now-n.caught(member) <= n.conf.Lag
+}
+
+// caught returns the newest instant whose end of the log another member has acknowledged, and at first that at which this node began.
+func (n *Node) caught(member directory.Member) Time {
 	if p := n.peerOf(member); p != nil {
-		caught = max(caught, p.caught)
+		return max(n.master.began, p.caught)
 	}
-	return now-caught <= n.conf.Lag
+	return n.master.began
 }
 
 // fresh returns the number of fresh members in sync.

@@ -31,7 +31,7 @@ func (n *Node) propose(now Time) {
 // wanted returns the change of the in-sync set to propose, if there is one.
 func (n *Node) wanted(now Time) (directory.Command, bool) {
 	for _, member := range n.shard.InSync {
-		if (!n.isFresh(now, member) || !n.stays(now, member)) && n.mayShrink(now, member) {
+		if (n.lags(now, member) || !n.stays(now, member)) && n.mayShrink(now, member) {
 			return command(directory.Shrink, member), true
 		}
 	}
@@ -41,6 +41,12 @@ func (n *Node) wanted(now Time) (directory.Command, bool) {
 		}
 	}
 	return directory.Command{}, false
+}
+
+// lags reports whether a member is not fresh and far behind what this node itself could acknowledge. Members get nothing new from a master
+// whose own disk hangs or is full: it would remove them one after the other, and no other node would be left to promote.
+func (n *Node) lags(now Time, member directory.Member) bool {
+	return !n.isFresh(now, member) && n.master.own.caught-n.caught(member) > n.conf.Lag/2
 }
 
 // mayShrink reports whether k+1 fresh members would remain without a member. If fewer remained, nothing could be

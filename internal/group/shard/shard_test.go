@@ -585,3 +585,21 @@ func TestMembersThatAreAlwaysAShortTimeBehindAreFresh(t *testing.T) {
 		}
 	}
 }
+
+// The disk of a master hangs, or is full: members get nothing that it has not synced. It removes none of them, so that one can be promoted.
+func TestAMasterWhoseDiskHangsRemovesNoMember(t *testing.T) {
+	n := begin(t, one, directory.Disk, Log{}, directory.Shard{})
+	n.step(Applied{state(1, 1, 1, one, one, two, three)})
+	for i := range 400 {
+		n.proposal(n.at(sec+Time(i)*10*ms), 0, directory.Member{})
+		synced := uint64(min(i, 100)) * 10
+		n.step(Appended{End: uint64(min(i, 105)) * 10, Synced: synced})
+		n.proposal(n.ack(two, 1, synced), 0, directory.Member{})
+		if i%10 == 5 { // the other one is a bit later
+			n.proposal(n.ack(three, 1, synced), 0, directory.Member{})
+		}
+	}
+	n.step(Appended{End: 1050, Synced: 1050})
+	n.at(n.now + 10*ms)
+	n.proposal(n.ack(two, 1, 1050), directory.Shrink, three) // the disk works again, and one member is silent
+}
