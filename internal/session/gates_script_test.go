@@ -60,7 +60,13 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 		"echo": "return redis.call('echo', 'hi')",
 	}
 	s.gates.refuseWrites("MISCONF the disk is full") // the text of the error
+	if !s.FilesFail() {
+		t.Error("the server refuses writes because of its files, and FilesFail is false")
+	}
 	s.gates.refuseWrites("")
+	if s.FilesFail() {
+		t.Error("the server takes writes, and FilesFail is true")
+	}
 	// requests returns the forms of a kind: as a script, by its digest, as a function.
 	requests := func(kind, body string) (all [][]string) {
 		_, flags, declares := strings.Cut(kind, "#!")
