@@ -327,8 +327,18 @@ func (s *Spec) AppendNotKeys(dst []KeyRef, args [][]byte) []KeyRef {
 	return dst
 }
 
-// OneKey reports whether the only key of every request is its first argument.
-func (s *Spec) OneKey() bool { return s.first == 1 && s.last == 1 && !s.Has(MovableKeys) }
+// OneKey returns the position of the only key of a request, whose arity is right. It returns 0 if the request has more keys, or
+// none, or if their positions do not follow from the number of arguments. The channel of SPUBLISH counts as a key.
+func (s *Spec) OneKey(args [][]byte) int {
+	last := s.last
+	if last < 0 && s.HasKeys() {
+		last += len(args)
+	}
+	if last != s.first || s.Has(MovableKeys) {
+		return 0
+	}
+	return last
+}
 
 // appendTo appends the keys one spec finds. A count must be at least least.
 func (k *KeySpec) appendTo(dst []KeyRef, args [][]byte, least int) ([]KeyRef, bool) {

@@ -181,6 +181,30 @@ func TestAWrongNumberOfArgumentsIsRefused(t *testing.T) {
 	})
 }
 
+// A request with one key, as dispatch finds it, has that key and no others.
+func TestTheOnlyKeyOfARequestIsWhereItsKeysAre(t *testing.T) {
+	eachCommand(t, func(b *bench) {
+		for range vectors() {
+			args := command.Generate(b.rng, b.spec, nil)
+			keys, err := b.spec.AppendKeys(nil, args)
+			if at := b.spec.OneKey(args); at > 0 && b.spec.HasKeys() && (err != nil || len(keys) != 1 || keys[0].Pos != at) {
+				b.t.Errorf("%s: the only key is argument %d, and the keys are %v, %v", transcript.Line(words(args)), at, keys, err)
+			}
+		}
+	})
+	table := services.Table(t)
+	for _, x := range []struct {
+		request string
+		at      int
+	}{{"GET k", 1}, {"DEL k", 1}, {"DEL k l", 0}, {"XGROUP DESTROY k g", 2}, {"BLPOP k 1", 1}, {"BLPOP k l 1", 0}, {"EVAL s 1 k", 0},
+		{"SPUBLISH c m", 1}, {"SSUBSCRIBE c", 0}, {"PING", 0}} {
+		args := services.Bytes(strings.Fields(x.request))
+		if at := mustFind(t, table, args).OneKey(args); at != x.at {
+			t.Errorf("%s: the only key is argument %d, want %d", x.request, at, x.at)
+		}
+	}
+}
+
 func TestWhatTheGrammarMatchesIsNoSyntaxError(t *testing.T) {
 	eachCommand(t, func(b *bench) {
 		for range vectors() {

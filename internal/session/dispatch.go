@@ -271,14 +271,15 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 		return false, nil // inside EXEC, or a script
 	}
 	tx.ReadOnly(spec.Has(command.ReadOnly))
+	key := spec.OneKey(args)
 	switch {
 	case spec.LocksAll(args):
 		if !tx.TryLockAll(c.dbi) {
 			return true, c.wait(true, nil)
 		}
-	case spec.OneKey():
-		if !tx.TryLockKey(c.dbi, args[1]) {
-			return true, c.wait(false, args[1:2])
+	case key > 0:
+		if !tx.TryLockKey(c.dbi, args[key]) {
+			return true, c.wait(false, args[key:key+1])
 		}
 	case spec.Has(command.SelfLock) && c.loop:
 		// The goroutine would sleep for a shard, and the loop with it.

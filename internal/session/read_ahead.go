@@ -30,7 +30,7 @@ func (c *Session) readAhead(in []byte) (n int) {
 		n += size
 		if !bytes.Equal(name, last) {
 			s := c.svc.table.Lookup(name)
-			last, hasKey = name, s != nil && s.OneKey()
+			last, hasKey = name, s != nil && s.OneKey(nil) == 1
 		}
 		if hasKey && key != nil {
 			keys.Add(c.svc.DB, key)
