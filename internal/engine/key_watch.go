@@ -1,6 +1,9 @@
 package engine
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // This file implements watched keys.
 //
@@ -122,13 +125,12 @@ func (sh *shard) makeWatchList(db int, key []byte) *watchList {
 	return l
 }
 
-// Keys returns the watched keys, for locking their shards. O(keys).
-func (w *Watch) Keys() [][]byte {
-	keys := make([][]byte, len(w.marks))
-	for i, m := range w.marks {
-		keys[i] = []byte(m.l.key.key)
+// AppendKeys appends the watched keys to dst, for locking their shards. The caller does not change their bytes. O(keys).
+func (w *Watch) AppendKeys(dst [][]byte) [][]byte {
+	for _, m := range w.marks {
+		dst = append(dst, unsafe.Slice(unsafe.StringData(m.l.key.key), len(m.l.key.key)))
 	}
-	return keys
+	return dst
 }
 
 // Len returns the number of watched keys.
@@ -191,8 +193,6 @@ func (w *Watch) Forget(tx *Tx, n int) {
 		if !mine {
 			sh.lock.Unlock()
 		}
-		w.bytes -= m.bytes()
-		w.db.ChargeApart(-m.bytes())
 	}
 	if n > 0 {
 		for _, m := range w.marks[n:] {
@@ -205,7 +205,33 @@ func (w *Watch) Forget(tx *Tx, n int) {
 		w.marks = w.marks[:n]
 		return
 	}
-	w.marks, w.known, w.mortal = nil, nil, nil
+	w.reset()
+}
+
+// TryClear does the work of Clear without a transaction, for a caller that must not wait for a lock: it reports false if another
+// transaction holds a shard. Some keys may then still be watched, and Clear is all that the caller may do with the Watch.
+func (w *Watch) TryClear() bool {
+	for n := len(w.marks) - 1; n >= 0; n-- {
+		m := w.marks[n]
+		if !m.l.sh.lock.TryLock() {
+			return false
+		}
+		m.leave()
+		m.l.sh.lock.Unlock()
+		w.marks = w.marks[:n]
+	}
+	w.reset()
+	return true
+}
+
+// reset empties the set. Its marks have left their lists.
+func (w *Watch) reset() {
+	w.known, w.mortal = nil, nil
+	if cap(w.marks) > fewMarks {
+		w.marks = nil
+	}
+	clear(w.marks[:cap(w.marks)])
+	w.marks = w.marks[:0]
 	w.fail.Store(false)
 }
 
@@ -223,6 +249,8 @@ func (m *mark) leave() {
 	if l.first == nil {
 		delete(l.sh.watched, l.key)
 	}
+	m.w.bytes -= m.bytes()
+	m.w.db.ChargeApart(-m.bytes())
 	m.w.db.watches.Add(-1)
 	m.w = nil
 }

@@ -116,6 +116,49 @@ func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	}
 }
 
+// A client that stops watching does not wait for a shard that another one holds, and what it does not reach at once another
+// goroutine removes.
+func TestAWatchIsClearedWithoutWaiting(t *testing.T) {
+	db, _, _ := open(t, Options{})
+	keys := [][]byte{[]byte("a"), []byte("b")}
+	for db.NewTx().shardID(keys[0]) == db.NewTx().shardID(keys[1]) {
+		keys[1] = append(keys[1], 'b')
+	}
+	w, tx := db.NewWatch(), db.NewTx()
+	watch := func() {
+		tx.Lock(0, keys)
+		for _, k := range keys {
+			w.Add(tx, k)
+		}
+		tx.Unlock()
+	}
+	for _, held := range keys {
+		watch()
+		holder := db.Begin(0, held)
+		if w.TryClear() || w.Len() == 0 {
+			t.Errorf("a watch whose key %q is held is cleared", held)
+		}
+		holder.Commit()
+		w.Clear(nil)
+		if w.Len() != 0 || w.Bytes() != 0 || db.Watches() != 0 || db.Apart() != 0 {
+			t.Errorf("%d keys of %d bytes are left, the engine counts %d", w.Len(), w.Bytes(), db.Watches())
+		}
+	}
+	watch()
+	tx.Lock(0, keys)
+	_ = tx.Del(keys[0])
+	if got := w.AppendKeys(nil); len(got) != 2 || string(got[1]) != string(keys[1]) {
+		t.Errorf("the keys %q are watched, want %q", got, keys)
+	}
+	tx.Unlock()
+	if !w.TryClear() || w.Len() != 0 || w.Bytes() != 0 || db.Watches() != 0 || w.Changed() {
+		t.Errorf("%d keys of %d bytes are left, the engine counts %d", w.Len(), w.Bytes(), db.Watches())
+	}
+	if n := testing.AllocsPerRun(100, func() { watch(); w.TryClear() }); n > 3*float64(len(keys)) {
+		t.Errorf("to watch %d keys, and to stop, allocates %v times", len(keys), n)
+	}
+}
+
 // sweeper is an implementation of Hooks that keeps the containers to sweep.
 type sweeper struct {
 	noHooks

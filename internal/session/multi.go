@@ -199,11 +199,10 @@ func (m *multi) needsMemory() bool { return m.flags&command.DenyOOM != 0 }
 // lockAll begins the transaction on all keys of the commands, including watched keys. It returns the errors
 // of wait.
 func (c *Session) lockAll(queue []queued) error {
-	var keys [][]byte
-	all := false
+	keys, all := c.keys[:0], false
 	if c.watch != nil {
 		if all = c.watch.Len() > ManyArgs; !all { // many keys are in all shards
-			keys = c.watch.Keys()
+			keys = c.watch.AppendKeys(keys)
 		}
 	}
 	for _, q := range queue {
@@ -221,7 +220,8 @@ func (c *Session) lockAll(queue []queued) error {
 			keys = append(keys, q.args[k.Pos])
 		}
 	}
-	if c.tryLock(all, keys) {
+	defer clear(keys) // the arguments are not kept alive
+	if c.keys = keys; c.tryLock(all, keys) {
 		return nil
 	}
 	return c.wait(all, keys)
@@ -279,10 +279,7 @@ func (c *Session) Unwatch() {
 		c.svc.background.Go(func() { w.Clear(nil) })
 	case c.tx.Begun():
 		w.Clear(c.tx)
-	case c.tryLock(false, w.Keys()):
-		w.Clear(c.tx)
-		c.tx.Unlock()
-	default:
+	case !w.TryClear():
 		c.watch = nil
 		c.svc.background.Go(func() { w.Clear(nil) })
 	}
