@@ -231,14 +231,22 @@ func (sp *space) setExt(h uint32, bytes []byte, b box) {
 	sp.fill(h, bytes, b)
 }
 
-// empty frees the value of a handle. The reclaimer frees a box later, in slices.
+// freeAtOnce is the size of a box, in bytes, from which on space.empty frees it at once if it has few chunks.
+const freeAtOnce = 8 << 10
+
+// empty frees the value of a handle. The reclaimer frees a box of many chunks later, in slices. Large chunks are freed at once where
+// they are few: the next container gets them while they are in the cache.
 func (sp *space) empty(h uint32) {
 	x := &sp.exts[h]
 	sp.extBytes -= x.size
 	sp.kept[x.kind] -= x.size
 	sp.forget(h)
-	if x.box != nil {
-		sp.sh.freeLazily(x.box)
+	switch b := x.box; {
+	case b == nil:
+	case x.size >= freeAtOnce && b.Free(freeChunks):
+		sp.sh.freed += x.size
+	default:
+		sp.sh.freeLazily(b)
 	}
 	x.bytes, x.box, x.pin, x.lent, x.size = nil, nil, nil, nil, 0
 }
