@@ -85,17 +85,11 @@ func (tx *Tx) addSparse(h *hit, key, img []byte, elems [][]byte) (n int, err err
 	if img == nil {
 		buf, n = hll.New(buf), 1
 		hll.Invalidate(buf)
+	} else {
+		buf = append(buf, img...)
 	}
 	for _, e := range elems {
 		register, value := hll.Locate(e)
-		if n == 0 {
-			if raises, err := hll.Raises(img, register, value); err != nil {
-				return 0, ErrCorruptHLL
-			} else if !raises {
-				continue
-			}
-			buf = append(buf, img...)
-		}
 		var raised bool
 		if buf, raised, err = hll.Raise(buf, register, value, limit); err != nil {
 			return 0, ErrCorruptHLL
