@@ -27,6 +27,15 @@ const memberBytes = 512
 // longMembers is Ctx.Long for a command that visits n members.
 func longMembers(c *command.Ctx, n int) error { return c.Long(n * memberBytes) }
 
+// longZRange is longMembers for a command that visits the members of a range twice. It counts them, which takes two searches, only in a
+// set that is long itself.
+func longZRange(c *command.Ctx, z *engine.ZSetView, r *engine.ZRange) error {
+	if longMembers(c, 2*z.Len()) == nil {
+		return nil
+	}
+	return longMembers(c, 2*z.Count(r))
+}
+
 // scorePair replies with a member and its score.
 func scorePair(c *command.Ctx, member []byte, score float64) {
 	c.Out.Bulk(member)

@@ -360,7 +360,7 @@ func runZRangeStore(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := longMembers(c, 2*z.Count(&r)); err != nil {
+	if err := longZRange(c, &z, &r); err != nil {
 		return err
 	}
 
@@ -475,7 +475,7 @@ func zremRange(c *command.Ctx, by engine.ZOrder) error {
 	if err != nil {
 		return err
 	}
-	if err := longMembers(c, 2*z.Count(&r)); err != nil {
+	if err := longZRange(c, &z, &r); err != nil {
 		return err
 	}
 
