@@ -134,7 +134,7 @@ func (c *Session) abort(why error) error {
 // write it cannot begin again, and the loop has to wait.
 func (c *Session) runQueue(queue []queued) error {
 	loop := c.loop
-	defer func() { c.loop = loop }()
+	defer func() { c.loop, c.step = loop, command.Ctx{} }()
 	c.out.Array(len(queue))
 	for _, q := range queue {
 		if err := c.runQueued(q); err != nil {
@@ -154,7 +154,8 @@ func (c *Session) runQueued(q queued) error {
 		c.out.Error(text)
 		return nil
 	}
-	x := c.ctx
+	x := &c.step
+	*x = c.ctx
 	x.Spec, x.Args, x.NoWait = q.spec, q.args, true
 	c.tx.Select(c.dbi)
 	c.tx.NoTouch(c.noTouch)
@@ -164,7 +165,7 @@ func (c *Session) runQueued(q queued) error {
 	if seen != 0 {
 		since = c.began(seen, q.spec, q.args)
 	}
-	err := q.spec.Run(&x)
+	err := q.spec.Run(x)
 	c.tx.Tell()
 	if err == command.ErrBackground && c.loop {
 		return err

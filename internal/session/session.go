@@ -24,6 +24,7 @@ type Session struct {
 	client
 
 	ctx       command.Ctx
+	step      command.Ctx // of the command that EXEC runs
 	tx        *engine.Tx
 	last      *command.Spec // the command of the previous request: the next one is often the same
 	batch     batchStats
