@@ -103,6 +103,6 @@
 //
 // # Reading the source
 //
-// Start at Conn.Do in conn/conn.go, then embed/embed.go, which is the whole path between a
-// call and the engine, and goredis/server.go, with cluster.go for the nodes.
+// Start at Conn.Do in conn/conn.go, then internal/embedded/driver.go, which has the path
+// between a call and the engine, and goredis/server.go, with cluster.go for the nodes.
 package ebb

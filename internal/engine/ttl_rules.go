@@ -24,7 +24,6 @@ import (
 // (lock_escalation.go). The rules of all databases are one immutable book, which the engine replaces with all
 // shards locked. Without rules, the cost is one atomic read for each dead item, and one at the start of a
 // transaction. ttl_rules_queue.go has the jobs.
-// jobs.
 
 // LevelSet is a set of levels.
 type LevelSet uint8

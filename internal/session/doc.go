@@ -12,7 +12,6 @@
 // database, transaction, subscriptions), and the running command. A command that would delay a loop runs in
 // the background, and the session is parked meanwhile. A Service holds the state that the sessions of an
 // engine share.
-// that the sessions of an engine share.
 //
 // Invariants: a session's methods are called by one goroutine at a time; the effects of a command are settled
 // before another client sees the shards.
@@ -21,9 +20,9 @@
 // this one, those about the server and its clients. A command reaches the session by command.Host (host.go)
 // or, from servercmd, by Of and the exported methods of Session and Service. Unless its comment names another
 // goroutine, only the handlers of its session may call a method of Session. A command's Spec contains what
-// dispatch needs to know about it. The package knows by name only the commands that are part of its protocol:
-// EXEC, PING, SHUTDOWN, CLIENT PAUSE and those that run scripts; replication_host.go also knows the commands
-// of a stream.
+// dispatch needs to know about it. The package knows some commands by name: those of its protocol and of
+// subscriptions (settings.go), those that gates let through (gates.go), and those of a replication stream
+// (replication_host.go).
 //
 // Start reading at Session.Serve, then Session.dispatch. The other files:
 //
