@@ -195,6 +195,33 @@ func TestAReplicaRunsACommandWithItsOwnArguments(t *testing.T) {
 	}
 }
 
+// The parser of the stream returns the arguments of each command in the same memory.
+func TestAReplicaLocksTheKeysOfEachCommand(t *testing.T) {
+	s := gated(t)
+	a := (*replHost)(s).NewApplier(nil).(*streamApplier)
+	defer a.Close()
+	args := make([][]byte, 6)
+	lock := func(text string) {
+		copy(args, words(text))
+		q, err := a.Resolve(args)
+		if err == nil {
+			err = a.Lock(q)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock("ZUNIONSTORE d 1 a WEIGHTS 2")
+	a.c.tx.Unlock()
+	lock("ZUNIONSTORE d 3 a b c")
+	defer a.c.tx.Unlock()
+	for _, key := range words("d a b c") {
+		if !a.c.tx.Holds(key) {
+			t.Errorf("the shard of %s is not locked", key)
+		}
+	}
+}
+
 func TestThePanicOfACommandIsOneLineOfTheLog(t *testing.T) {
 	svc, _ := serviceWith(t)
 	svc.logPanic("a\r\nrole:slave\xff", nil, 1)

@@ -161,6 +161,7 @@ func replied(err error) error { return command.ReplyError(command.WireText(err))
 // Resolve implements Applier. It refuses a command for administrators unless the command writes: a master
 // replicates data, and its stream must not stop or reconfigure the server.
 func (a *streamApplier) Resolve(args [][]byte) (c replication.Command, err error) {
+	a.c.ctx.ForgetKeys() // the parser returns the arguments of all commands in the same memory
 	spec, err := a.c.resolve(args)
 	if err == nil && spec.Has(command.Admin) && !spec.Has(command.Write) {
 		err = errors.New("a master does not replicate commands of administrators")
@@ -194,7 +195,6 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 	if spec.Group == command.GroupScripting {
 		return to, true // a script or function may write keys that it does not name
 	}
-	c.ctx.ForgetKeys()
 	refs, err := c.ctx.KeysOf(spec, q.Args)
 	if err != nil || spec.LocksAll(q.Args) || len(refs) == 0 {
 		return to, true
