@@ -70,6 +70,8 @@ func (c *Controller) isMaster(r Report) bool {
 // If the master is stuck for patience, it is replaced if k+1 other members in sync are not stuck, so that the next master can go on
 // without it. If the next master is replaced before it has proven that it can acknowledge, patience doubles.
 //
+// The replaced master leaves the in-sync set in the same step if k+1 members remain: the next one need not wait for it.
+//
 // Decide prefers members that are not stuck; among them those that were not stuck as masters, then those that were so the longest ago; and
 // among equals the one with the longest log.
 func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, bool) {
@@ -110,7 +112,7 @@ func (c *Controller) Decide(now Time, s directory.Shard) (directory.Command, boo
 	if c.replaces = 0; stuck {
 		c.replaces = now
 	}
-	return directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: best.From.Node}, true
+	return directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: best.From.Node, Drop: true}, true
 }
 
 // fail notes that a master was replaced because it was stuck.

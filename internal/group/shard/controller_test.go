@@ -13,7 +13,7 @@ func promotes(t *testing.T, c *Controller, now Time, s directory.Shard, want dir
 	if got.Node != want || ok != (want != 0) {
 		t.Fatalf("at %v it proposes %+v, want node %d", now, got, want)
 	}
-	if ok && (got.Kind != directory.Promote || got.Epoch != s.Epoch || got.Version != s.Version) {
+	if ok && (got.Kind != directory.Promote || got.Epoch != s.Epoch || got.Version != s.Version || !got.Drop) {
 		t.Fatalf("the controller proposes %+v in the state %+v", got, s)
 	}
 }
