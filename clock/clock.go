@@ -91,6 +91,14 @@ func (c *System) Micros() int64 {
 // jumps nor slews: it is for intervals, while engine time is for deadlines.
 func (c *System) Steady() Clock { return steady{c.start} }
 
+// SteadyOf returns the clock for intervals that belongs to c: the result of its method Steady, or c itself if it has none.
+func SteadyOf(c Clock) Clock {
+	if s, ok := c.(interface{ Steady() Clock }); ok {
+		return s.Steady()
+	}
+	return c
+}
+
 // steady is the clock of System.Steady.
 type steady struct{ start time.Time }
 

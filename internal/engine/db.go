@@ -117,10 +117,7 @@ func Open(o Options) *DB {
 	if db.clock == nil {
 		db.clock = clock.NewSystem()
 	}
-	db.steady = db.clock
-	if c, ok := db.clock.(interface{ Steady() clock.Clock }); ok {
-		db.steady = c.Steady()
-	}
+	db.steady = clock.SteadyOf(db.clock)
 	if db.hooks == nil {
 		db.hooks = noHooks{}
 	}

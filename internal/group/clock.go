@@ -51,12 +51,7 @@ func (c *engineClock) Micros() int64 {
 }
 
 // Steady returns the clock for intervals, as clock.System does. It is the machine's own clock, which no master sets.
-func (c *engineClock) Steady() clock.Clock {
-	if m, ok := c.machine.(interface{ Steady() clock.Clock }); ok {
-		return m.Steady()
-	}
-	return c.machine
-}
+func (c *engineClock) Steady() clock.Clock { return clock.SteadyOf(c.machine) }
 
 // present returns the shift now.
 func (c *engineClock) present() int64 { return c.shift.Load().at(c.machine.Micros()) }
