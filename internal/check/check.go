@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/group/shard"
 	"github.com/ebbdb/ebb/internal/group/voter"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
@@ -107,9 +108,9 @@ func kindOf(name string, head []byte) kind {
 	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
 	ext := filepath.Ext(name)
 	switch {
-	case filepath.Base(name) == stateFile:
+	case filepath.Base(name) == shard.StateFile:
 		return nodeState
-	case filepath.Base(name) == voterFile:
+	case filepath.Base(name) == voter.FileName:
 		return nodeVotes
 	case rdb.IsFile(head):
 		return snapshot

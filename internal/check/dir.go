@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/group/voter"
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
@@ -48,7 +50,7 @@ func (c *checker) contents(dir string, deeper bool) (found int, err error) {
 			found += n
 		case manifests > 0 && (ext == ".rdb" || ext == ".aof"):
 			c.printf("%s: no manifest names it, so it is not loaded", path)
-		case ext == ".rdb" || ext == ".aof" || name == stateFile || name == voterFile:
+		case ext == ".rdb" || ext == ".aof" || name == shard.StateFile || name == voter.FileName:
 			found++
 			c.file(path, i.Size, true)
 		}

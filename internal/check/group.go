@@ -6,13 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/group/shard"
 )
 
-// The files that a node of a group keeps in the folder "group" beside its data.
-const (
-	stateFile = "group.state"
-	voterFile = "raft.log"
-)
-
-// groupFile checks one of them, by a function that says what it holds.
+// groupFile checks a file that a node of a group keeps in the folder "group" beside its data. examine returns a text that says what the
+// file holds.
 func (c *checker) groupFile(path string, examine func([]byte) (string, error)) {
 	b, err := c.FS.ReadFile(path)
 	what := ""

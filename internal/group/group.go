@@ -174,14 +174,11 @@ func (m *Member) Begin() error {
 	return nil
 }
 
-// stateFile is the file of shard.Saved in the folder of a node.
-const stateFile = "group.state"
-
 // register returns the node's Register command. At level disk the node keeps its incarnation, and so its place in the
 // in-sync set, if group.state says so and the append-only files were loaded to the end.
 func (m *Member) register() directory.Command {
 	o := m.opt
-	file, err := disk.OS().ReadFile(filepath.Join(o.Dir, folder, stateFile))
+	file, err := disk.OS().ReadFile(filepath.Join(o.Dir, folder, shard.StateFile))
 	if err != nil {
 		file = nil
 	}
@@ -198,7 +195,7 @@ func (m *Member) save(self directory.Member) {
 		return // at level memory the file proves nothing
 	}
 	s := shard.Saved{Member: self, Always: true}
-	if err := disk.WriteFile(disk.OS(), filepath.Join(m.opt.Dir, folder, stateFile), s.Bytes()); err != nil {
+	if err := disk.WriteFile(disk.OS(), filepath.Join(m.opt.Dir, folder, shard.StateFile), s.Bytes()); err != nil {
 		m.opt.Logger.Warn("group.state cannot be written: after a restart this node is in sync only when it has all data again", "error", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
 		m := New(Options{Group: &settings.Settings{Level: level}, Now: func() time.Duration { return 0 }, Dir: dir,
 			Logger: slog.New(slog.DiscardHandler)})
 		m.save(directory.Member{Node: 2, Incarnation: 5})
-		b, err := os.ReadFile(filepath.Join(dir, folder, stateFile))
+		b, err := os.ReadFile(filepath.Join(dir, folder, shard.StateFile))
 		if level == directory.Memory {
 			if err == nil {
 				t.Error("a node at level memory has written a proof")

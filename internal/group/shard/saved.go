@@ -16,6 +16,9 @@ type Saved struct {
 	Always bool // this incarnation acknowledges only synced writes (appendfsync always)
 }
 
+// StateFile is the name of the file of Saved, in the folder of its group.
+const StateFile = "group.state"
+
 // savedFormat is the first byte of the file. The fields follow, and a CRC-32C.
 const savedFormat = 1
 

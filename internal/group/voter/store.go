@@ -15,8 +15,8 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// fileName is the name of a voter's file, in the directory of its group.
-const fileName = "raft.log"
+// FileName is the name of a voter's file, in the folder of its group.
+const FileName = "raft.log"
 
 const (
 	// slack is the number of bytes by which the file may exceed twice its size after the last rewrite. The
@@ -72,7 +72,7 @@ type store struct {
 // openStore opens the file in a directory, and creates both if they are missing. random returns the identity of a new
 // file.
 func openStore(fsys disk.FS, dir string, log *slog.Logger, random func() uint64) (*store, error) {
-	s := &store{fs: fsys, name: filepath.Join(dir, fileName), log: log, end: make(chan struct{})}
+	s := &store{fs: fsys, name: filepath.Join(dir, FileName), log: log, end: make(chan struct{})}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot create the directory of the group's file: %w", err)
 	}

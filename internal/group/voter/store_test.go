@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-const testFile = "/data/group/" + fileName
+const testFile = "/data/group/" + FileName
 
 func openTestStore(t *testing.T, fs disk.FS) *store {
 	t.Helper()
