@@ -36,16 +36,9 @@ func (s *store) hangs() bool {
 	return n != 0 && n == s.hung.Load()
 }
 
-// fullTransport is a Transport with all that those of raft can do.
-type fullTransport interface {
-	raft.Transport
-	raft.WithPreVote
-	raft.WithClose
-}
-
 // guarded is the transport of a voter that does not lead while its disk hangs.
 type guarded struct {
-	fullTransport
+	Transport
 	store *store
 }
 
@@ -55,13 +48,5 @@ func (g guarded) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *ra
 	if g.store.hangs() {
 		return errHangs
 	}
-	return g.fullTransport.AppendEntries(id, to, args, resp)
-}
-
-// guard returns the transport for raft.
-func (s *store) guard(t Transport) Transport {
-	if full, ok := t.(fullTransport); ok {
-		return guarded{full, s}
-	}
-	return t
+	return g.Transport.AppendEntries(id, to, args, resp)
 }

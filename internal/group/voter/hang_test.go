@@ -64,7 +64,7 @@ func TestADiskThatHangsEndsALeader(t *testing.T) {
 		disks[id] = &hanging{FS: crashfs.New(uint64(id))}
 		v, err := Open(Config{Node: id, Address: "host" + string(rune('0'+id)) + ":1", FS: disks[id], Dir: "/data", Timeout: timeout,
 			Logger: slog.New(slog.DiscardHandler), Random: func() uint64 { return uint64(id) },
-			Network: func(self Server) (raft.Transport, error) {
+			Network: func(self Server) (Transport, error) {
 				_, cable := raft.NewInmemTransportWithTimeout(self.address(), timeout)
 				cables[id] = cable
 				return cable, nil

@@ -46,7 +46,7 @@ func (g *group) config(id directory.NodeID) Config {
 		g.disks[id] = crashfs.New(uint64(id))
 	}
 	return Config{Node: id, Address: "host" + string(rune('0'+id)) + ":7379", FS: g.disks[id], Dir: "/data/group", Timeout: timeout,
-		Network: func(self Server) (raft.Transport, error) {
+		Network: func(self Server) (Transport, error) {
 			_, cable := raft.NewInmemTransportWithTimeout(self.address(), timeout/10)
 			g.cables[id] = cable
 			return cable, nil

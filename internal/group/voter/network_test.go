@@ -7,8 +7,6 @@ import (
 	"net"
 	"testing"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/port"
 	"github.com/ebbdb/ebb/internal/memnet"
@@ -36,7 +34,7 @@ func TestVotersAgreeThroughTheirPorts(t *testing.T) {
 		var all []Server
 		for id := directory.NodeID(1); id <= 3; id++ {
 			c := g.config(id)
-			c.Network = func(self Server) (raft.Transport, error) {
+			c.Network = func(self Server) (Transport, error) {
 				listeners[self.Address] = memnet.Listen(self.Address)
 				p, err := port.Open(port.Config{Self: self.Name(), Group: "ebb", Secret: "s", Timeout: timeout, Dial: dial,
 					Listeners: []net.Listener{listeners[self.Address]}, Handler: func(context.Context, string, []byte) []byte { return nil }})

@@ -74,7 +74,11 @@ type Config struct {
 }
 
 // Transport carries raft's messages between voters. Over returns one; raft has one in memory for tests.
-type Transport = raft.Transport
+type Transport interface {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+}
 
 // Voter is a voter of the group. It is safe for concurrent use.
 type Voter struct {
@@ -139,12 +143,9 @@ func (v *Voter) start(c Config) error {
 	if err != nil {
 		return err
 	}
-	v.raft, err = raft.NewRaft(c.raft(v.self), v.machine, v.store, v.store, v.store, v.store.guard(network))
+	v.raft, err = raft.NewRaft(c.raft(v.self), v.machine, v.store, v.store, v.store, guarded{network, v.store})
 	if err != nil {
-		if closer, ok := network.(raft.WithClose); ok {
-			err = errors.Join(err, closer.Close())
-		}
-		return fmt.Errorf("cannot start the group's directory in %s: %w", c.Dir, err)
+		return fmt.Errorf("cannot start the group's directory in %s: %w", c.Dir, errors.Join(err, network.Close()))
 	}
 	return nil
 }

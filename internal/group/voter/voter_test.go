@@ -415,7 +415,7 @@ func TestAServerIsReadAsItIsShown(t *testing.T) {
 }
 
 func TestAnIncompleteConfigIsRefused(t *testing.T) {
-	network := func(Server) (raft.Transport, error) { return nil, errors.New("the network is not there") }
+	network := func(Server) (Transport, error) { return nil, errors.New("the network is not there") }
 	whole := Config{Node: 1, Address: "h:1", FS: crashfs.New(1), Dir: "/data", Timeout: timeout, Network: network}
 	for want, spoil := range map[string]func(c *Config){
 		"number":      func(c *Config) { c.Node = 0 },
