@@ -11,7 +11,11 @@ package driverutil
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/drivers"
@@ -28,7 +32,17 @@ func ArgText(a any) (string, error) { return drivers.ArgText(a) }
 // is the context's. Otherwise it removes context errors from the chain: package net adds one if its own
 // timeout ends a dial.
 func Unavailable(ctx context.Context, doing string, err error) error {
-	return drivers.Unavailable(ctx, doing, err)
+	if c := ctx.Err(); c != nil {
+		return fmt.Errorf("ebb: %s: %w", doing, c)
+	}
+	if d, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) &&
+		time.Until(d) <= 0 {
+		return fmt.Errorf("ebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("ebb: %s: %w: %v", doing, conn.ErrUnavailable, err) //nolint:errorlint // hidden on purpose
+	}
+	return fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
 }
 
 // Ended returns the error of a call whose context has ended: before it began, or while it

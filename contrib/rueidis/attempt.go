@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/conn/driverutil"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
@@ -58,24 +57,14 @@ func refusedGreeting(err error) (conn.Value, bool) {
 	return conn.Value{Kind: resp.KindError, Str: s}, true
 }
 
-// unavailable returns the error of a call that got no reply. If the context has ended,
-// that is the error's cause. If it has not, a context's error that rueidis returns is one of
-// another call, and is left out: rueidis closes a connection when a call alone on it reaches
-// its deadline, and gives the error of that call to the calls that came after it.
+// unavailable returns the error of a call that got no reply, as driverutil.Unavailable does. If the context has not ended, a deadline is
+// that of another call: rueidis closes a connection when a call alone on it reaches its deadline, and gives the error of that call to the
+// calls that came after it.
 func unavailable(ctx context.Context, doing string, err error) error {
-	if c := ctx.Err(); c != nil {
-		return fmt.Errorf("rueidisebb: %s: %w", doing, c)
+	e := driverutil.Unavailable(ctx, doing, err)
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(e, conn.ErrUnavailable) {
+		earlier := fmt.Errorf("%w: no reply to an earlier call on the same connection", routing.ErrUnresponsive)
+		return driverutil.Unavailable(ctx, doing, earlier)
 	}
-	if at, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) &&
-		time.Until(at) <= 0 {
-		return fmt.Errorf("rueidisebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("rueidisebb: %s: %w: %w: no reply to an earlier call on the same connection", doing, conn.ErrUnavailable,
-			routing.ErrUnresponsive)
-	}
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("rueidisebb: %s: %w: %v", doing, conn.ErrUnavailable, err) //nolint:errorlint // hidden on purpose
-	}
-	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
+	return e
 }

@@ -2,7 +2,7 @@
 // command writes, and the errors of calls that have no reply.
 //
 //	arguments ── AppendArg, ArgText ──> what a Driver sends                (args.go)
-//	a call that got no reply ── Unavailable, Ended ──> its error           (errors.go)
+//	a call whose context has ended ── Ended ──> its error                  (errors.go)
 //	a call without a reply ── PendingReply, NoReply ──> its error          (pending.go)
 //	that error ── AwaitReply, RepeatLater ──> what takes back its effects
 //
