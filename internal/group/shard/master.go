@@ -11,9 +11,10 @@ import (
 // of other epochs do not count.
 type master struct {
 	epoch     uint64
-	began     Time
+	began     Time   // when it was promoted, began to serve, or went on after a pause: each member then has Lag to be fresh
 	floor     uint64 // the end of the log at the promotion; reads wait until it is committed
 	serving   bool
+	stepped   Time // when lead last ran
 	committed uint64
 	moved     Time               // when committed last grew, or was all that the log held
 	own       peer               // this node itself: up to which instant it could acknowledge the log
@@ -60,6 +61,10 @@ func (n *Node) lead(now Time) {
 	if !m.serving {
 		return
 	}
+	if now-m.stepped > n.conf.Lag/2 {
+		m.began = now // the process was paused, and has not read what the members have sent meanwhile
+	}
+	m.stepped = now
 	m.own.catchUp(now, n.durable(), n.log.End)
 	before := m.committed
 	n.commit()
@@ -254,7 +259,7 @@ func (n *Node) Stamp(now Time) Stamp {
 }
 
 // isFresh reports whether a member has acknowledged within Lag the whole log of some instant. When the node begins to
-// serve, each member has Lag to do so.
+// serve, and after a pause of the process, each member has Lag to do so.
 func (n *Node) isFresh(now Time, member directory.Member) bool {
 	if member.Node == n.self.Node {
 		return member == n.self

@@ -57,8 +57,12 @@ func promoted(t *testing.T, k int, inSync ...directory.Member) *tester {
 
 func (n *tester) step(e Event) Output { return n.Step(n.now, e) }
 
-// at passes a Tick at an instant.
+// at passes ticks until an instant, as a process does that is not paused.
 func (n *tester) at(now Time) Output {
+	for n.now+sec/4 < now {
+		n.now += sec / 4
+		n.step(Tick{})
+	}
 	n.now = now
 	return n.step(Tick{})
 }
@@ -229,12 +233,25 @@ func TestOneProposalIsInFlightAndIsSentAgain(t *testing.T) {
 func TestAMemberThatIsSilentLeavesIfEnoughFreshOnesRemain(t *testing.T) {
 	n := promoted(t, 1, one, two, three)
 	n.write(5)
-	n.now += 900 * ms
+	n.at(n.now + 900*ms)
 	n.ack(two, 1, 5)
 	n.ack(three, 1, 2) // it is alive, but does not keep up
 	n.proposal(n.at(n.now+50*ms), 0, three)
 	n.ack(three, 1, 2)
 	n.proposal(n.at(n.now+100*ms), directory.Shrink, three)
+}
+
+// A paused master hears its members again only after its first step.
+func TestAMasterThatWasPausedRemovesNoMemberBeforeItHasHeardThem(t *testing.T) {
+	n := promoted(t, 0, one, two, three)
+	n.ack(two, 1, 0)
+	n.ack(three, 1, 0)
+	n.now += 3 * sec
+	n.proposal(n.step(Tick{}), 0, two)
+	n.proposal(n.ack(two, 1, 0), 0, three)
+	n.proposal(n.at(n.now+sec), 0, three)
+	n.ack(two, 1, 0)
+	n.proposal(n.at(n.now+ms), directory.Shrink, three)
 }
 
 func TestWithTooFewFreshMembersNoneLeavesAndNothingIsWritten(t *testing.T) {
