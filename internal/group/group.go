@@ -313,7 +313,7 @@ func (m *Member) report() shard.Report {
 	defer m.mu.Unlock()
 	s := m.node.Status(m.opt.Now())
 	r := shard.Report{From: s.Self, Master: m.role.epoch, End: uint64(m.log.End()), Time: m.now(),
-		Stuck: s.Stuck || m.svc.FilesFail()}
+		Stuck: s.Stuck || m.svc.FilesFail() || m.role.epoch == 0 && m.svc.StreamWaits()}
 	r.Proven = s.Proven() && !r.Stuck
 	if s.Shard.Epoch == 0 { // the group begins with the node that has data
 		r.End = max(r.End, m.keys)

@@ -61,6 +61,9 @@ func (g *gates) refuseWrites(why command.ReplyError) {
 // FilesFail reports whether the server refuses writes because it cannot write its files.
 func (s *Service) FilesFail() bool { return s.gates.closed.Load()&uint32(gateDisk) != 0 }
 
+// StreamWaits reports whether CLIENT PAUSE holds a master's stream back, if this server is a replica.
+func (s *Service) StreamWaits() bool { return s.pause.active() }
+
 func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
 
 // pass decides whether a command whose flags are f, as Session.effectiveFlags returns them, may

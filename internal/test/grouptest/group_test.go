@@ -642,6 +642,29 @@ func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
 	}
 }
 
+// CLIENT PAUSE on both members: neither could acknowledge more as the master, so none replaces it.
+func TestMembersThatArePausedAreNotPromoted(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--sync-lag", "500")
+	master := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	for _, p := range g.nodes {
+		if p != master {
+			c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+			must[string](t)(c.Do(ctx, "CLIENT", "PAUSE", "4000", "ALL").Text())
+			_ = c.Close()
+		}
+	}
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), ReadTimeout: -1, MaxRetries: -1})
+	defer c.Close()
+	g.eventually("the master takes writes again", func() bool { return c.Set(ctx, "k", "w", 0).Err() == nil })
+	if g.settled(3) != master {
+		t.Error("a paused member was promoted")
+	}
+	g.wants("w")
+}
+
 func TestReadsWithoutTheLeaseAreAnsweredOnlyWithSyncReadsLocal(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []string{"lease", "local"} {
