@@ -63,11 +63,14 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) \(\d`).FindSubmatch(changes)
-	if release == nil {
-		t.Fatal("CHANGELOG.md names no release")
+	heading := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) \((\d|unreleased)`).FindSubmatch(changes)
+	if heading == nil {
+		t.Fatal("CHANGELOG.md names no version")
 	}
-	want := string(release[1])
+	want := string(heading[1])
+	if string(heading[2]) == "unreleased" {
+		want += "-dev"
+	}
 	r := startServe(t, "--http", "127.0.0.1:0")
 	_, page := r.get("/metrics")
 	for name, text := range map[string]string{
@@ -75,7 +78,8 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 		"/metrics": page, "INFO": r.ask("INFO server"), "a script": "version " + r.ask("EVAL return(server.EBB_VERSION) 0"),
 		"LOLWUT": r.ask("LOLWUT"),
 	} {
-		got := regexp.MustCompile(`(?:^version |ebb=|ebb_version:|ebb_build_info\{version="|ebb )(\d+\.\d+\.\d+)`).FindStringSubmatch(text)
+		got := regexp.MustCompile(`(?:^version |ebb=|ebb_version:|ebb_build_info\{version="|ebb )(\d+\.\d+\.\d+(?:-dev)?)`).
+			FindStringSubmatch(text)
 		if got == nil || got[1] != want {
 			t.Errorf("%s shows %q, and CHANGELOG.md has %s:\n%.300s", name, got, want, text)
 		}

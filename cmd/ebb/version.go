@@ -35,7 +35,7 @@ func serverVersion() string {
 		admin.RedisVersion, commit, runtime.Version(), strconv.IntSize, admin.Version, admin.Version, admin.RedisVersion)
 }
 
-// version returns ebb's version, with the commit if the build has recorded it: "0.6.0, commit 0123456789ab,
+// version returns ebb's version, with the commit if the build has recorded it: "0.7.0, commit 0123456789ab,
 // modified".
 func version() string {
 	v := admin.Version

@@ -1,8 +1,8 @@
 package admin
 
-// Version is ebb's own version: the newest release in CHANGELOG.md. INFO, /metrics and
-// `ebb version` show it; a test in cmd/ebb compares them.
-const Version = "0.6.0"
+// Version is ebb's own version: the newest heading of CHANGELOG.md, with -dev until it has a date. INFO, /metrics
+// and `ebb version` show it; a test in cmd/ebb compares them.
+const Version = "0.7.0-dev"
 
 // RedisVersion is the version of Redis that the server reports in INFO and HELLO. Clients
 // switch features on by it.
