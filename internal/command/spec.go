@@ -233,6 +233,8 @@ const (
 	Reveals   // its reply or effect depends on what a value is, not only on its length: not where the console hides values
 	Blind     // its reply and effect depend on the lengths of values at most. A command on keys says one of the two (checkBlind)
 	Quotes    // its reply has arguments of other requests, or the text of scripts: hidden as values are
+	// InSubscription lets a RESP2 client send the command while it is subscribed.
+	InSubscription
 
 	endFlags
 )
@@ -241,7 +243,7 @@ var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
 	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed", "sliced", "of_server",
-	"runs_queue", "inert", "reveals", "blind", "quotes"}
+	"runs_queue", "inert", "reveals", "blind", "quotes", "in_subscription"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

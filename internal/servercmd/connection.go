@@ -14,7 +14,7 @@ var connectionSpecs = []*command.Spec{&specAuth, &specClient, &specEcho, &specHe
 var specPing = command.Spec{
 	Name: "ping", Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the server's liveliness response.",
-	Flags:   command.Fast | command.Inert,
+	Flags:   command.Fast | command.Inert | command.InSubscription,
 	FanOut:  command.FanOutOne,
 	Stream:  command.StreamControl,
 	Args:    []command.Arg{command.Opt(command.Str("message"))},
@@ -263,7 +263,7 @@ func runSelect(c *command.Ctx) error {
 var specReset = command.Spec{
 	Name: "reset", Group: command.GroupConnection, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Resets the connection to its initial state.",
-	Flags:   authFlags | command.NoQueue,
+	Flags:   authFlags | command.NoQueue | command.InSubscription,
 	Client:  command.Stateful,
 	Replies: "RESET. The command ends MULTI, WATCH, subscriptions, CLIENT REPLY, NO-EVICT and NO-TOUCH, and removes " +
 		"the name; the database is 0, the protocol is RESP2, and the client has to send the password again if there is one.",
@@ -297,7 +297,7 @@ func runReset(c *command.Ctx) error {
 var specQuit = command.Spec{
 	Name: "quit", Group: command.GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary:       "Closes the connection, after all replies are written.",
-	Flags:         authFlags | command.NoQueue,
+	Flags:         authFlags | command.NoQueue | command.InSubscription,
 	Client:        command.Stateful,
 	ArityOverride: -1, ArityReason: "QUIT ignores its arguments, so that every client can leave",
 	Examples: `

@@ -11,7 +11,7 @@ var pubsubSpecs = []*command.Spec{&specPublish, &specPubsub, &specPsubscribe, &s
 	&specSubscribe, &specSunsubscribe, &specUnsubscribe}
 
 // subscribeFlags are the flags of the commands that change a client's subscriptions.
-const subscribeFlags = command.PubSub | command.NoScript | command.Loading | command.Stale
+const subscribeFlags = command.PubSub | command.NoScript | command.Loading | command.Stale | command.InSubscription
 
 // shardKeySpec describes the positions of shard channels in a request: clients route them like keys.
 func shardKeySpec(last int) []command.KeySpec {

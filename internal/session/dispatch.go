@@ -114,7 +114,7 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 	if err := c.tooBusy(spec, args); err != nil {
 		return err
 	}
-	if c.subs.Len() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
+	if c.subs.Len() > 0 && c.out.Proto != 3 && !spec.Has(command.InSubscription) {
 		return command.NotInSubscription(spec.Name)
 	}
 	if c.svc.cluster && !c.replay && !c.defers(args) {

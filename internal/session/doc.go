@@ -20,9 +20,8 @@
 // this one, those about the server and its clients. A command reaches the session by command.Host (host.go)
 // or, from servercmd, by Of and the exported methods of Session and Service. Unless its comment names another
 // goroutine, only the handlers of its session may call a method of Session. A command's Spec contains what
-// dispatch needs to know about it. The package knows some commands by name: those of its protocol and of
-// subscriptions (settings.go), those that gates let through (gates.go), and those of a replication stream
-// (replication_host.go).
+// dispatch needs to know about it. The package knows some commands by name: those that gates let through
+// (gates.go), and those of a replication stream (replication_host.go).
 //
 // Start reading at Session.Serve, then Session.dispatch. The other files:
 //

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/engine"
@@ -316,14 +315,4 @@ func (c *Session) IdleCheck(int64) bool {
 	}
 	last := max(c.view.active.Load(), c.created)
 	return c.svc.steady()-last > limit*1e6
-}
-
-// allowedInSubscription reports whether a RESP2 client may send the command
-// while it is subscribed.
-func allowedInSubscription(s *command.Spec) bool {
-	switch s.Name {
-	case "ping", "subscribe", "ssubscribe", "psubscribe", "unsubscribe", "sunsubscribe", "punsubscribe", "quit", "reset":
-		return true
-	}
-	return false
 }
