@@ -258,20 +258,6 @@ func (c *Session) followConfig() {
 	c.turn = int(c.svc.turn.Load())
 }
 
-// largeRequest is the least client-query-buffer-limit: a request up to this size does not exceed it.
-const largeRequest = 1 << 20
-
-// boundInput closes a client whose input exceeds client-query-buffer-limit: a request, or a part of one, and
-// the commands that wait for EXEC. It reports whether it did so.
-func (c *Session) boundInput(pending int) bool {
-	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
-		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
-		c.svc.admin.Totals.InputLimit.Add(1)
-		c.closing = true
-	}
-	return c.closing
-}
-
 // settle ends a batch: it counts the bytes that were read and written, and takes the output from the session.
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf

@@ -10,7 +10,6 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/settings"
 	"github.com/ebbdb/ebb/internal/system"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -182,28 +181,11 @@ func (s *Service) setBusy(c *config.Set) error {
 	return nil
 }
 
-func (s *Service) setOutputLimits(c *config.Set) error {
-	for class := range s.outLimits {
-		l, o := &s.outLimits[class], c.OutputLimit(config.Class(class))
-		l.hard.Store(o.Hard)
-		l.soft.Store(o.Soft)
-		l.seconds.Store(int64(o.Seconds))
-	}
-	s.setTurn()
-	return nil
-}
-
 func (s *Service) setLogLevel(c *config.Set) error {
 	if s.opts.LogLevel != nil {
 		s.opts.LogLevel.Set(settings.LogLevel(c))
 	}
 	return nil
-}
-
-// outputLimit is one line of client-output-buffer-limit.
-type outputLimit struct {
-	hard, soft atomic.Int64 // bytes; 0: no limit
-	seconds    atomic.Int64 // the time for which soft may be exceeded
 }
 
 const (
@@ -223,96 +205,4 @@ func (s *Service) setEvents(classes uint32) {
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
 	c.parser.Limits = wire.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}
-}
-
-// replyFloor is the size above which a reply counts for client-output-buffer-limit before the transport has
-// offered it to the socket. Redis has a buffer of that size for each client, which its limit does not count.
-const replyFloor = 16 << 10
-
-// setTurn computes the output of one call of Serve: no more than a limit allows, so that the output for a
-// client that reads in time stays below the limit.
-func (s *Service) setTurn() {
-	turn := int64(yieldBytes)
-	for _, class := range []config.Class{config.Normal, config.PubSub} {
-		if hard := s.outLimits[class].hard.Load(); hard > 0 {
-			turn = min(turn, hard)
-		}
-	}
-	s.turn.Store(max(turn, replyFloor))
-}
-
-// outLimit returns the output limit of the client.
-func (c *Session) outLimit() *outputLimit {
-	if c.subs.Len() > 0 {
-		return &c.svc.outLimits[config.PubSub]
-	}
-	return &c.svc.outLimits[config.Normal]
-}
-
-// replyTooLong ends the connection if one reply of n bytes, with the unsent output, exceeds the
-// hard limit, and reports whether it did.
-func (c *Session) replyTooLong(n int) bool {
-	hard := c.outLimit().hard.Load()
-	if c.conn == nil || hard <= 0 || n < replyFloor {
-		return false
-	}
-	if _, unsent := c.conn.Buffered(); int64(n+unsent) < hard {
-		return false
-	}
-	c.cut(reactor.ErrOutputLimit)
-	return true
-}
-
-// overLimit reports whether n bytes of waiting output are too many for a client. If n is below the soft limit
-// and settled is set, the time for which that limit may be exceeded ends. The transport sets settled, because
-// it knows all waiting output. While messages move from the queue to the transport, the producer of the next
-// one sees neither.
-func (c *Session) overLimit(n int, settled bool) bool {
-	l := c.outLimit()
-	if hard := l.hard.Load(); hard > 0 && int64(n) >= hard {
-		return true
-	}
-	soft := l.soft.Load()
-	if soft <= 0 || int64(n) < soft {
-		if settled {
-			c.softSince.Store(0)
-		}
-		return false
-	}
-	now := c.svc.steady()
-	since := c.softSince.Load()
-	if since == 0 {
-		c.softSince.Store(now)
-		return false
-	}
-	return now-since > l.seconds.Load()*1e6
-}
-
-// OutputExceeded implements reactor.OutputLimiter.
-func (c *Session) OutputExceeded(pending int) bool {
-	c.mu.Lock()
-	n := len(c.queue)
-	c.mu.Unlock()
-	c.bulky = max(c.bulky, pending)
-	return c.overLimit(pending+n, true)
-}
-
-// IdleCheck implements reactor.IdleChecker. The transport calls it once a second. So sessions also update the
-// service's rates here, and detect that their waiting output has been too large for too long even if no more
-// is added.
-func (c *Session) IdleCheck(int64) bool {
-	c.svc.sample(c.svc.steady())
-	in, out := c.conn.Buffered()
-	if c.OutputExceeded(out) {
-		c.closeUnsent(errSlowReader)
-	}
-	if c.bulky > 0 && in+out == 0 {
-		c.releaseMemory()
-	}
-	limit := c.svc.timeout.Load()
-	if limit == 0 || c.parked != nil || c.subs.Len() > 0 {
-		return false
-	}
-	last := max(c.view.active.Load(), c.created)
-	return c.svc.steady()-last > limit*1e6
 }
