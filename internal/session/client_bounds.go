@@ -9,20 +9,33 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
+// clientBounds are the bounds of what clients may use. maxclients is the listeners' (internal/listen), and sync-held-max is
+// that of heldBytes.
+type clientBounds struct {
+	idle     atomic.Int64   // timeout: seconds that a client may be idle; 0: no limit
+	maxInput atomic.Int64   // client-query-buffer-limit
+	output   [3]outputLimit // client-output-buffer-limit, by config.Class
+	turn     atomic.Int64   // bytes; see setTurn
+	memory   atomic.Int64   // maxmemory-clients in bytes; 0: no limit
+	used     atomic.Int64   // the memory of the clients, each as last counted, while there is a limit
+	evicting atomic.Bool    // boundClients is about to run in the background
+}
+
 // outputLimit is one line of client-output-buffer-limit.
 type outputLimit struct {
 	hard, soft atomic.Int64 // bytes; 0: no limit
 	seconds    atomic.Int64 // the time for which soft may be exceeded
 }
 
-func (s *Service) setOutputLimits(c *config.Set) error {
-	for class := range s.outLimits {
-		l, o := &s.outLimits[class], c.OutputLimit(config.Class(class))
+// setOutput applies client-output-buffer-limit.
+func (b *clientBounds) setOutput(c *config.Set) error {
+	for class := range b.output {
+		l, o := &b.output[class], c.OutputLimit(config.Class(class))
 		l.hard.Store(o.Hard)
 		l.soft.Store(o.Soft)
 		l.seconds.Store(int64(o.Seconds))
 	}
-	s.setTurn()
+	b.setTurn()
 	return nil
 }
 
@@ -32,22 +45,22 @@ const replyFloor = 16 << 10
 
 // setTurn computes the output of one call of Serve: no more than a limit allows, so that the output for a
 // client that reads in time stays below the limit.
-func (s *Service) setTurn() {
+func (b *clientBounds) setTurn() {
 	turn := int64(yieldBytes)
 	for _, class := range []config.Class{config.Normal, config.PubSub} {
-		if hard := s.outLimits[class].hard.Load(); hard > 0 {
+		if hard := b.output[class].hard.Load(); hard > 0 {
 			turn = min(turn, hard)
 		}
 	}
-	s.turn.Store(max(turn, replyFloor))
+	b.turn.Store(max(turn, replyFloor))
 }
 
 // outLimit returns the output limit of the client.
 func (c *Session) outLimit() *outputLimit {
 	if c.subs.Len() > 0 {
-		return &c.svc.outLimits[config.PubSub]
+		return &c.svc.bounds.output[config.PubSub]
 	}
-	return &c.svc.outLimits[config.Normal]
+	return &c.svc.bounds.output[config.Normal]
 }
 
 // replyTooLong ends the connection if one reply of n bytes, with the unsent output, exceeds the
@@ -110,7 +123,7 @@ func (c *Session) IdleCheck(int64) bool {
 	if c.bulky > 0 && in+out == 0 {
 		c.releaseMemory()
 	}
-	limit := c.svc.timeout.Load()
+	limit := c.svc.bounds.idle.Load()
 	if limit == 0 || c.parked != nil || c.subs.Len() > 0 {
 		return false
 	}
@@ -124,7 +137,7 @@ const largeRequest = 1 << 20
 // boundInput closes a client whose input exceeds client-query-buffer-limit: a request, or a part of one, and
 // the commands that wait for EXEC. It reports whether it did so.
 func (c *Session) boundInput(pending int) bool {
-	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
+	if limit := c.svc.bounds.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
 		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
 		c.svc.admin.Totals.InputLimit.Add(1)
 		c.closing = true
@@ -141,7 +154,7 @@ func (c *Session) overMemory(in, out int) bool {
 	m := c.memory()
 	m.in = int64(in)
 	now := m.total() + int64(out)
-	if total := s.clientBytes.Add(now - c.counted.Swap(now)); total > s.clientLimit.Load() {
+	if total := s.bounds.used.Add(now - c.counted.Swap(now)); total > s.bounds.memory.Load() {
 		s.boundClients(c)
 	}
 	return c.evicted.Load()
@@ -149,9 +162,9 @@ func (c *Session) overMemory(in, out int) bool {
 
 // noteGrowth implements connectionHost.
 func (s *Service) noteGrowth(n int64) {
-	if s.clientBytes.Add(n) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
+	if s.bounds.used.Add(n) > s.bounds.memory.Load() && s.ctx.Err() == nil && !s.bounds.evicting.Swap(true) {
 		s.background.Go(func() {
-			s.bounding.Store(false)
+			s.bounds.evicting.Store(false)
 			s.boundClients(nil)
 		})
 	}
@@ -162,7 +175,7 @@ func (s *Service) noteGrowth(n int64) {
 // The caller has just recorded the memory of by, and must keep the record; by is nil if the caller serves no
 // client.
 func (s *Service) boundClients(by *Session) {
-	limit := s.clientLimit.Load()
+	limit := s.bounds.memory.Load()
 	if limit <= 0 {
 		return
 	}
@@ -176,7 +189,7 @@ func (s *Service) boundClients(by *Session) {
 		l := load{c, c.counted.Load()}
 		if c != by {
 			l.bytes = c.memory().total()
-			s.clientBytes.Add(l.bytes - c.counted.Swap(l.bytes))
+			s.bounds.used.Add(l.bytes - c.counted.Swap(l.bytes))
 		}
 		total += l.bytes
 		if c.view.flags.Load()&(viewNoEvict|viewReplica) == 0 {

@@ -57,6 +57,7 @@ type Service struct {
 	table     *command.Table
 	pubsub    pubsub.Broker
 	clients   clients
+	bounds    clientBounds
 	pause     pause
 	gates     gates
 	keeper    *durable.Keeper
@@ -76,10 +77,6 @@ type Service struct {
 	heldBytes heldBytes
 	cluster   bool  // cluster-enabled
 	started   int64 // us
-	// clientLimit is maxmemory-clients in bytes, 0 for none. clientBytes is the memory of the
-	// clients, each as last counted, while there is a limit.
-	clientLimit, clientBytes atomic.Int64
-	bounding                 atomic.Bool // boundClients is about to run in the background
 
 	ctx        context.Context // ends with Close
 	stop       context.CancelFunc

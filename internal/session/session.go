@@ -152,7 +152,7 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 			return 0, out, reactor.Yield // the transport checks that the client reads before it continues
 		}
 	}
-	bounded := c.svc.clientLimit.Load() > 0
+	bounded := c.svc.bounds.memory.Load() > 0
 	if bounded && (c.evicted.Load() || c.overMemory(len(in), len(out)-before)) {
 		return 0, out, reactor.Park // parked until its loop closes it
 	}
@@ -227,7 +227,7 @@ func (c *Session) parkRequest(what outcome, left int) {
 		return
 	}
 	c.park()
-	if c.svc.clientLimit.Load() > 0 {
+	if c.svc.bounds.memory.Load() > 0 {
 		c.overMemory(left, 0)
 	}
 }
@@ -255,7 +255,7 @@ func (c *Session) followConfig() {
 	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.NeedsLogin() {
 		c.setLimits()
 	}
-	c.turn = int(c.svc.turn.Load())
+	c.turn = int(c.svc.bounds.turn.Load())
 }
 
 // settle ends a batch: it counts the bytes that were read and written, and takes the output from the session.
@@ -313,7 +313,7 @@ func (c *Session) push(msg []byte, tells bool) {
 	if !c.queued.Swap(true) && c.conn != nil {
 		c.conn.Wake()
 	}
-	if c.conn != nil && c.svc.clientLimit.Load() > 0 {
+	if c.conn != nil && c.svc.bounds.memory.Load() > 0 {
 		c.counted.Add(int64(len(msg)))
 		c.host.noteGrowth(int64(len(msg)))
 	}
@@ -406,7 +406,7 @@ func (c *Session) leaveAll() {
 	c.Unwatch()
 	c.svc.clients.remove(c)
 	c.svc.DB.ChargeApart(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
-	c.svc.clientBytes.Add(-c.counted.Swap(0))
+	c.svc.bounds.used.Add(-c.counted.Swap(0))
 }
 
 // Do runs one request in an embedded session and returns the reply. If the command waits, so does Do; see

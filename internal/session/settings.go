@@ -17,17 +17,13 @@ import (
 
 // limits are the parts of the configuration that hot paths read.
 type limits struct {
-	events    atomic.Uint32  // notify-keyspace-events
-	slow      atomic.Int32   // the number of commands that run in the background
-	maxBulk   atomic.Int64   // proto-max-bulk-len
-	timeout   atomic.Int64   // seconds that a client may be idle; 0: no limit
-	maxInput  atomic.Int64   // client-query-buffer-limit
-	outLimits [3]outputLimit // by config.Class
-	turn      atomic.Int64   // bytes; see setTurn
-	latency   atomic.Bool    // latency-tracking
-	evictFor  atomic.Int64   // ns that a command may spend on eviction
-	busyAfter atomic.Int64   // us after which a script is overdue
-	unsynced  atomic.Int64   // us for which a reply waits for a group: sync-timeout
+	events    atomic.Uint32 // notify-keyspace-events
+	slow      atomic.Int32  // the number of commands that run in the background
+	maxBulk   atomic.Int64  // proto-max-bulk-len
+	latency   atomic.Bool   // latency-tracking
+	evictFor  atomic.Int64  // ns that a command may spend on eviction
+	busyAfter atomic.Int64  // us after which a script is overdue
+	unsynced  atomic.Int64  // us for which a reply waits for a group: sync-timeout
 }
 
 // configs runs one CONFIG SET at a time, and lends its transaction to the code that applies the directives:
@@ -48,7 +44,7 @@ type binding struct {
 func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
-		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.clientLimit.Store(settings.ClientLimit(c)); return nil }},
+		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.bounds.memory.Store(settings.ClientLimit(c)); return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
 		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
@@ -65,9 +61,9 @@ func (s *Service) bindings() []binding {
 		}},
 		{[]string{"sync-timeout"}, func(c *config.Set) error { s.unsynced.Store(c.Int("sync-timeout") * 1000); return nil }},
 		{[]string{"sync-held-max"}, func(c *config.Set) error { s.heldBytes.setMax(c.Int("sync-held-max")); return nil }},
-		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
-		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
-		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
+		{[]string{"timeout"}, func(c *config.Set) error { s.bounds.idle.Store(c.Timeout()); return nil }},
+		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.bounds.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
+		{[]string{"client-output-buffer-limit"}, s.bounds.setOutput},
 		{settings.LayoutDirectives, func(c *config.Set) error { s.DB.SetLayout(settings.Layout(c)); return nil }},
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
