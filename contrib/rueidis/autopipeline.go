@@ -32,16 +32,16 @@ import (
 //
 // rueidis also pipelines by itself, but a call of it observes one channel, and a call here
 // ends with its context, at the driver's limit, or while another call connects. Without
-// autoPipeline each call needs a goroutine (aside) or a context of its own. INCR by 8, 64 and 256
+// autoPipeline each call needs a goroutine (await) or a context of its own. INCR by 8, 64 and 256
 // goroutines (redis-server 7.0.15, least of 40 windows) then takes 1.8, 2.3 and 2.7 times
-// as long with aside, and 1.6, 2.0 and 2.0 times with context.WithTimeout. With the
+// as long with await, and 1.6, 2.0 and 2.0 times with context.WithTimeout. With the
 // in-flight slots of goredis it takes 1.4 to 1.6 times as long by 8 goroutines.
 //
 // Each call ends with its own context, while its batch continues. Each call has its own
 // answer, and the decision to send it again is the same as if it had been alone.
 type autoPipeline struct {
 	client rueidis.Client
-	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting
+	active atomic.Int64 // calls under way, also of await: one of them may be connecting
 
 	mu      sync.Mutex // guards what follows
 	queue   []*call    // the first call sends all
@@ -49,7 +49,7 @@ type autoPipeline struct {
 	idle    []*call    // calls, kept for their memory
 	batches sync.WaitGroup
 
-	ends *ends // the driver's
+	deadlines *deadlines // the driver's
 
 	ctx context.Context // ends batches whose callers have all gone
 	end context.CancelFunc
@@ -63,8 +63,8 @@ const (
 	mostIdle = 1024
 )
 
-func newAutoPipeline(client rueidis.Client, ends *ends) *autoPipeline {
-	g := &autoPipeline{client: client, ends: ends}
+func newAutoPipeline(client rueidis.Client, deadlines *deadlines) *autoPipeline {
+	g := &autoPipeline{client: client, deadlines: deadlines}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	return g
 }
@@ -106,11 +106,11 @@ func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 // do runs one command, once. The errors are errNotSent, pending, and errSilent of a
 // command that the driver's limit has ended.
 func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	if g.in.Add(1) == 1 && !remote.EndsSoon(ctx) {
-		here := g.ends.here(ctx)
-		r := g.client.Do(here, cmd)
-		g.in.Add(-1)
-		if here != ctx && errors.Is(r.NonRedisError(), context.DeadlineExceeded) {
+	if g.active.Add(1) == 1 && !remote.EndsSoon(ctx) {
+		bounded := g.deadlines.bounded(ctx)
+		r := g.client.Do(bounded, cmd)
+		g.active.Add(-1)
+		if bounded != ctx && errors.Is(r.NonRedisError(), context.DeadlineExceeded) {
 			return r, errSilent
 		}
 		return r, nil
@@ -125,7 +125,7 @@ func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.R
 		runtime.Gosched()
 		g.start()
 	}
-	done, late := g.ends.of(ctx)
+	done, late := g.deadlines.channels(ctx)
 	timely := true
 	select {
 	case <-c.done:
@@ -176,7 +176,7 @@ func (g *autoPipeline) leave(c *call) bool {
 	i := slices.Index(g.queue, c)
 	if i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
-		g.in.Add(-1)
+		g.active.Add(-1)
 	}
 	return i >= 0
 }
@@ -207,7 +207,7 @@ func (g *autoPipeline) run(batch []*call) {
 		cmds[i] = c.cmd
 	}
 	results := g.client.DoMulti(ctx, cmds...)
-	g.in.Add(-int64(len(batch)))
+	g.active.Add(-int64(len(batch)))
 	for i, c := range batch {
 		c.result = results[i]
 		c.done <- struct{}{}
@@ -247,7 +247,7 @@ const smallWords = 4 << 10
 // joinsBatch reports whether a command may join a batch.
 func (d *driver) joinsBatch(words []string) bool {
 	c := routing.Find(words[0], "")
-	if d.auto == nil || !c.Has(routing.Pipelined) || d.keeps(words) {
+	if d.auto == nil || !c.Has(routing.Pipelined) || d.mayCache(words) {
 		return false
 	}
 	size := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// aside runs do in a goroutine of its own and returns its result, or an error: ctx has
-// ended, or no reply came within the driver's limit. A call that aside has given up
+// await runs do in a goroutine of its own and returns its result, or an error: ctx has
+// ended, or no reply came within the driver's limit. A call that await has given up
 // continues in the background; Close waits for it after it has closed the client.
 //
 // rueidis itself waits
@@ -24,18 +24,18 @@ import (
 //	                   than ConnWriteTimeout by up to twice Dialer.KeepAlive
 //
 // do must not write to memory that the caller reads.
-func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T, error) {
+func await[T any](ctx context.Context, d *driver, doing string, do func() T) (T, error) {
 	done := make(chan T, 1)
 	if d.auto != nil {
-		d.auto.in.Add(1)
+		d.auto.active.Add(1)
 	}
-	d.left.Go(func() {
+	d.abandoned.Go(func() {
 		done <- do()
 		if d.auto != nil {
-			d.auto.in.Add(-1)
+			d.auto.active.Add(-1)
 		}
 	})
-	ended, late := d.ends.of(ctx)
+	ended, late := d.deadlines.channels(ctx)
 	var none T
 	var err error
 	select {
@@ -69,9 +69,9 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	return late, func() {}
 }
 
-// shared runs one command on the connections that all calls share, as aside does.
+// shared runs one command on the connections that all calls share, as await does.
 func (d *driver) shared(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
-	a, err := aside(ctx, d, doing, do)
+	a, err := await(ctx, d, doing, do)
 	if err != nil {
 		return remote.Answer{Err: err, Ran: true}
 	}

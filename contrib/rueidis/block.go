@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// firstLook is the time after which a call that waits without a limit finds the node at
-	// which it waits. Few calls last that long, and no failover is quicker.
-	firstLook = 250 * time.Millisecond
-	// letGo is the time that a call whose context has ended waits for its connection to
+	// firstPing is the time after which a call that waits without a limit first pings the node
+	// at which it waits. Few calls last that long, and no failover is quicker.
+	firstPing = 250 * time.Millisecond
+	// abandonAfter is the time that a call whose context has ended waits for its connection to
 	// end, by which the server ends the command. A handshake ends at
 	// ClientOption.Dialer.Timeout only; it continues in the background.
-	letGo = partingTime + 50*time.Millisecond
+	abandonAfter = hangupTime + 50*time.Millisecond
 )
 
 // timeouts holds the timeouts of a client: to connect, and for a reply.
@@ -43,7 +43,7 @@ func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 	if d.timeouts.reply == 0 {
 		d.timeouts.reply = defaultReadTimeout
 	}
-	d.ends.reply = d.timeouts.reply
+	d.deadlines.reply = d.timeouts.reply
 }
 
 // Block implements conn.Driver. When the context ends, Block hangs up, and the server ends the command. In a cluster, and over a
@@ -68,7 +68,7 @@ func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 }
 
 // hangsUp reports whether the driver knows the connections of commands that wait.
-func (d *driver) hangsUp() bool { return d.partings != nil && !d.cluster }
+func (d *driver) hangsUp() bool { return d.hangups != nil && !d.cluster }
 
 // blocked runs a command that waits, and tries again while more says so. The context of a
 // try ends when the caller's does, at Close, and when the server is silent.
@@ -79,17 +79,17 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 	defer context.AfterFunc(d.ctx, cancel)()
 	v, err := d.policy.Persist(open, words[0], func() remote.Answer {
 		p := routing.Liveness{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }),
-			ReadTimeout: d.timeouts.reply, First: firstLook}
+			ReadTimeout: d.timeouts.reply, First: firstPing}
 		if p.Own > 0 {
 			p.Own += more
 		}
-		at := place{d: d, key: keyOf(words)}
-		p.Ping = at.ask
+		at := waitNode{d: d, key: keyOf(words)}
+		p.Ping = at.ping
 		bounded, end := p.Bound(open)
 		defer end()
-		a := d.apart(bounded, words[0], func() remote.Answer { return try(endless{bounded}) })
-		if a.Err != nil && ctx.Err() != nil && d.partings != nil {
-			a.Err = driverutil.PendingReply(a.Err, d.settle)
+		a := d.awaitBlocked(bounded, words[0], func() remote.Answer { return try(endless{bounded}) })
+		if a.Err != nil && ctx.Err() != nil && d.hangups != nil {
+			a.Err = driverutil.PendingReply(a.Err, d.awaitClosed)
 		}
 		if cause := routing.LivenessError(open, bounded, a.Err); cause != nil {
 			a.Err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)
@@ -110,9 +110,9 @@ type endless struct{ context.Context }
 // Deadline implements context.Context.
 func (endless) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// apart runs do, which may continue after its context has ended, until the handshake of a
+// awaitBlocked runs do, which may continue after its context has ended, until the handshake of a
 // connection is over. Close waits for it.
-func (d *driver) apart(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
+func (d *driver) awaitBlocked(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
 	done := make(chan remote.Answer, 1)
 	d.calls.Go(func() { done <- do() })
 	select {
@@ -120,26 +120,26 @@ func (d *driver) apart(ctx context.Context, doing string, do func() remote.Answe
 		return a
 	case <-ctx.Done():
 	}
-	left := time.NewTimer(letGo)
-	defer left.Stop()
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
 	select {
 	case a := <-done:
 		return a
-	case <-left.C:
+	case <-timer.C:
 		return remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: true}
 	}
 }
 
-// place is the node at which a call waits: the node of its key. One goroutine uses it.
-type place struct {
+// waitNode is the node at which a call waits: the node of its key. One goroutine uses it.
+type waitNode struct {
 	d    *driver
 	key  string
 	addr string // "" of a cluster without a key
 	node rueidis.Client
 }
 
-// ask checks that the node answers, over the connection that all calls share.
-func (p *place) ask(ctx context.Context) error {
+// ping checks that the node answers, over the connection that all calls share.
+func (p *waitNode) ping(ctx context.Context) error {
 	if p.node == nil {
 		if err := p.find(endless{ctx}); err != nil {
 			return err
@@ -151,12 +151,12 @@ func (p *place) ask(ctx context.Context) error {
 	ping := func() remote.Answer {
 		return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build()))
 	}
-	return p.d.apart(ctx, "PING", ping).Err
+	return p.d.awaitBlocked(ctx, "PING", ping).Err
 }
 
 // find finds the node: the single server, or the master of the key by the map of the first
 // node that answers.
-func (p *place) find(ctx context.Context) error {
+func (p *waitNode) find(ctx context.Context) error {
 	nodes := p.d.client.Nodes()
 	if !p.d.cluster || p.key == "" {
 		p.node = p.d.client

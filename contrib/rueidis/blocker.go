@@ -22,7 +22,7 @@ const keepBlockers = 8
 type blocker struct {
 	c       rueidis.DedicatedClient
 	release func()
-	nc      *parting // nil: it cannot be half-closed
+	nc      *hangupConn // nil: it cannot be half-closed
 	hangup  *remote.Hangup
 }
 
@@ -46,12 +46,12 @@ func (d *driver) takeBlocker(ctx context.Context) (*blocker, remote.Answer) {
 			k.hangup = &remote.Hangup{}
 			return k, remote.Answer{}
 		}
-		d.left.Go(k.close)
+		d.abandoned.Go(k.close)
 	}
 	b.mu.Unlock()
 	k := &blocker{hangup: &remote.Hangup{}}
 	k.c, k.release = d.client.Dedicate()
-	found := d.name(kit.ID(), func(name string) error {
+	found := d.identify(kit.ID(), func(name string) error {
 		a := d.answer(ctx, "PING", k.c.Do(ctx, k.c.B().Arbitrary("PING", name).Build()))
 		return a.Err
 	})
@@ -138,27 +138,27 @@ func (d *driver) onBlocker(ctx, bounded context.Context, doing string,
 	return a
 }
 
-// naming is a connection that is looked for: the one that carries the name.
-type naming struct {
+// search is a search for the connection that carries a name.
+type search struct {
 	name []byte
-	nc   *parting
+	nc   *hangupConn
 	err  error
 }
 
-// name finds the connection on which send sends a new name.
-func (p *partings) name(name string, send func(name string) error) naming {
-	n := &naming{name: []byte(name)}
+// identify finds the connection on which send sends a new name.
+func (p *hangups) identify(name string, send func(name string) error) search {
+	n := &search{name: []byte(name)}
 	p.mu.Lock()
-	p.names = append(p.names, n)
+	p.searches = append(p.searches, n)
 	p.mu.Unlock()
-	p.naming.Add(1)
+	p.searching.Add(1)
 	err := send(name)
-	p.naming.Add(-1)
+	p.searching.Add(-1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range p.names {
+	for i, other := range p.searches {
 		if other == n {
-			p.names = append(p.names[:i], p.names[i+1:]...)
+			p.searches = append(p.searches[:i], p.searches[i+1:]...)
 			break
 		}
 	}
@@ -166,11 +166,11 @@ func (p *partings) name(name string, send func(name string) error) naming {
 	return *n
 }
 
-// see looks for names in what is written to a connection.
-func (p *partings) see(c *parting, b []byte) {
+// match looks for the names of all searches in the bytes that are written to a connection.
+func (p *hangups) match(c *hangupConn, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, n := range p.names {
+	for _, n := range p.searches {
 		if n.nc == nil && bytes.Contains(b, n.name) {
 			n.nc = c
 		}

@@ -75,8 +75,8 @@ func allTexts(cmds [][]any) ([][]string, error) {
 	return all, nil
 }
 
-// keeps reports whether a command's reply may come from the cache.
-func (d *driver) keeps(words []string) bool {
+// mayCache reports whether a command's reply may come from the cache.
+func (d *driver) mayCache(words []string) bool {
 	if d.cached == nil || len(words) < 2 {
 		return false
 	}

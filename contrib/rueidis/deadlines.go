@@ -7,55 +7,56 @@ import (
 	"time"
 )
 
-// ends holds the instants at which calls reach the driver's time limit. A thousand calls with a
-// limit of a second share a few timers, which are late by less than endStep, instead of a timer each.
-type ends struct {
+// deadlines holds the instants at which calls reach the driver's time limit. A thousand calls with a
+// limit of a second share a few timers, which are late by less than deadlineStep, instead of a timer each.
+type deadlines struct {
 	since time.Time
-	reply time.Duration       // the driver's limit, from the call on; 0 or less: none
-	last  atomic.Pointer[end] // the one that was requested last
+	reply time.Duration            // the driver's limit, from the call on; 0 or less: none
+	last  atomic.Pointer[deadline] // the one that was requested last
 
 	mu  sync.Mutex // guards what follows
-	all map[int64]*end
+	all map[int64]*deadline
 }
 
-// end is an instant and its channel.
-type end struct {
+// deadline is an instant and its channel.
+type deadline struct {
 	step  int64
 	c     chan struct{} // closed at the instant
 	timer *time.Timer
 }
 
-// endStep is the most by which a call may end after its limit.
-const endStep = 10 * time.Millisecond
+// deadlineStep is the most by which a call may end after its limit.
+const deadlineStep = 10 * time.Millisecond
 
-// of returns the channels that end a call: that of its context, and one for the driver's limit, which is nil if the context ends before.
-func (e *ends) of(ctx context.Context) (done, late <-chan struct{}) {
-	limit, sooner := e.limit(ctx)
+// channels returns the channels that end a call: that of its context, and one for the driver's limit, which is nil if the
+// context ends before.
+func (d *deadlines) channels(ctx context.Context) (done, late <-chan struct{}) {
+	limit, sooner := d.limit(ctx)
 	if sooner {
 		return ctx.Done(), nil
 	}
-	return ctx.Done(), e.at(int64(limit.Sub(e.since)/endStep) + 1)
+	return ctx.Done(), d.at(int64(limit.Sub(d.since)/deadlineStep) + 1)
 }
 
 // limit returns the driver's limit for a call that begins now; sooner: there is none, or the context ends before.
-func (e *ends) limit(ctx context.Context) (at time.Time, sooner bool) {
-	if e.reply <= 0 {
+func (d *deadlines) limit(ctx context.Context) (at time.Time, sooner bool) {
+	if d.reply <= 0 {
 		return at, true
 	}
-	at = time.Now().Add(e.reply)
+	at = time.Now().Add(d.reply)
 	end, has := ctx.Deadline()
 	return at, has && !end.After(at)
 }
 
-// here returns a context with which rueidis itself ends a call in time. It is the call's
+// bounded returns a context with which rueidis itself ends a call in time. It is the call's
 // context if its deadline is before the driver's limit. Else it is a context with that
 // limit, and a cancellation of the call's context has an effect only when the reply comes.
-func (e *ends) here(ctx context.Context) context.Context {
-	limit, sooner := e.limit(ctx)
+func (d *deadlines) bounded(ctx context.Context) context.Context {
+	limit, sooner := d.limit(ctx)
 	if sooner {
 		return ctx
 	}
-	return &limited{ctx, limit, e.at(int64(limit.Sub(e.since)/endStep) + 1)}
+	return &limited{ctx, limit, d.at(int64(limit.Sub(d.since)/deadlineStep) + 1)}
 }
 
 // limited is a context that ends at the driver's limit, and not when its parent ends.
@@ -82,38 +83,38 @@ func (l *limited) Err() error {
 }
 
 // at returns the channel of a step.
-func (e *ends) at(step int64) <-chan struct{} {
-	if last := e.last.Load(); last != nil && last.step == step {
+func (d *deadlines) at(step int64) <-chan struct{} {
+	if last := d.last.Load(); last != nil && last.step == step {
 		return last.c
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := e.all[step]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.all[step]
 	if n == nil {
-		n = &end{step: step, c: make(chan struct{})}
-		n.timer = time.AfterFunc(time.Until(e.since.Add(time.Duration(step)*endStep)), func() { e.come(n) })
-		if e.all == nil {
-			e.all = map[int64]*end{}
+		n = &deadline{step: step, c: make(chan struct{})}
+		n.timer = time.AfterFunc(time.Until(d.since.Add(time.Duration(step)*deadlineStep)), func() { d.expire(n) })
+		if d.all == nil {
+			d.all = map[int64]*deadline{}
 		}
-		e.all[step] = n
+		d.all[step] = n
 	}
-	e.last.Store(n)
+	d.last.Store(n)
 	return n.c
 }
 
-// come closes the channel of an instant; its timer calls it.
-func (e *ends) come(n *end) {
+// expire closes the channel of an instant; its timer calls it.
+func (d *deadlines) expire(n *deadline) {
 	close(n.c)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.all, n.step)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.all, n.step)
 }
 
 // close stops the timers. The caller must have ended all other calls.
-func (e *ends) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, n := range e.all {
+func (d *deadlines) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.all {
 		n.timer.Stop()
 	}
 }

@@ -23,7 +23,7 @@ func (d *driver) dedicated(ctx context.Context, key string,
 	try func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool)) remote.Answer {
 	node, ask := d.client, false
 	for hop := 0; ; hop++ {
-		a := lend(node, func(c rueidis.DedicatedClient) (remote.Answer, bool) { return try(c, ask) })
+		a := withDedicated(node, func(c rueidis.DedicatedClient) (remote.Answer, bool) { return try(c, ask) })
 		if a.Err != nil || a.Ran || !d.cluster || hop == hops {
 			return a
 		}
@@ -42,9 +42,9 @@ func (d *driver) dedicated(ctx context.Context, key string,
 	}
 }
 
-// lend calls use with a dedicated client. If the client is not sound afterwards, lend
+// withDedicated calls use with a dedicated client. If the client is not sound afterwards, withDedicated
 // closes it.
-func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answer, bool)) remote.Answer {
+func withDedicated(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answer, bool)) remote.Answer {
 	c, release := node.Dedicate()
 	sound := false
 	defer func() {
@@ -145,11 +145,11 @@ func (x *watching) do(ctx context.Context, args []any) (conn.Value, error) {
 	if err != nil {
 		return conn.Value{}, err
 	}
-	if err := x.here(words); err != nil {
+	if err := x.checkSlot(words); err != nil {
 		return conn.Value{}, err
 	}
 	a := x.d.sendOn(ctx, x.c, false, x.wait, words)[0]
-	return x.done(words[0], a)
+	return x.result(words[0], a)
 }
 
 // tx runs commands as one transaction, unless a watched key has changed.
@@ -158,18 +158,18 @@ func (x *watching) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.here(all...); err != nil {
+	if err := x.checkSlot(all...); err != nil {
 		return nil, err
 	}
 	replies, a := x.d.execReplicated(ctx, x.c, false, x.wait, all)
-	if _, err := x.done("transaction", a); err != nil {
+	if _, err := x.result("transaction", a); err != nil {
 		return nil, err
 	}
 	return replies, nil
 }
 
-// here returns an error for keys that are in another slot of a cluster.
-func (x *watching) here(cmds ...[]string) error {
+// checkSlot returns an error for keys that are in another slot of a cluster.
+func (x *watching) checkSlot(cmds ...[]string) error {
 	_, err := x.d.oneSlot("Watch", func(yield func(string) bool) {
 		if yield(x.key) {
 			keysOf(cmds...)(yield)
@@ -178,8 +178,8 @@ func (x *watching) here(cmds ...[]string) error {
 	return err
 }
 
-// done returns the final result of an answer that the driver does not try again.
-func (x *watching) done(doing string, a remote.Answer) (conn.Value, error) {
+// result returns the final result of an answer that the driver does not try again.
+func (x *watching) result(doing string, a remote.Answer) (conn.Value, error) {
 	if a.Err == nil && routing.Untouched(a.V) {
 		return a.V, x.d.policy.Refusal(doing, a.V)
 	}

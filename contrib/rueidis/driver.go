@@ -17,25 +17,25 @@ import (
 
 // driver is conn.Driver over a client.
 type driver struct {
-	client   rueidis.Client
-	owned    bool // Close closes client
-	cluster  bool
-	policy   remote.Policy // the retries
-	cacheTTL time.Duration
-	cached   map[string]struct{} // nil: no cache
-	timeouts timeouts
-	ends     *ends
-	auto     *autoPipeline // nil in a cluster
+	client    rueidis.Client
+	owned     bool // Close closes client
+	cluster   bool
+	policy    remote.Policy // the retries
+	cacheTTL  time.Duration
+	cached    map[string]struct{} // nil: no cache
+	timeouts  timeouts
+	deadlines *deadlines
+	auto      *autoPipeline // nil in a cluster
 
 	probe *remote.Probe
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	calls     *remote.Gate
-	left      sync.WaitGroup // goroutines of aside, whose calls may have given up
+	abandoned sync.WaitGroup // goroutines of await, whose calls may have given up
 	later     remote.Later   // gives back again what calls without an answer may have got
 	blockers  blockers
-	*partings // nil over a client of Wrap
+	*hangups  // nil over a client of Wrap
 }
 
 // enter counts a call; Close waits for it.
@@ -61,8 +61,8 @@ func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	}
 	defer d.calls.Leave()
 	if d.cluster {
-		if everywhere := wide(words); everywhere != nil {
-			return everywhere(ctx, d, nil, words)
+		if run := fanOutOf(words); run != nil {
+			return run(ctx, d, nil, words)
 		}
 	}
 	a := d.send(ctx, words)
@@ -75,7 +75,7 @@ func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 // send runs one command on the shared connections, once. In a cluster rueidis follows
 // MOVED and ASK.
 func (d *driver) send(ctx context.Context, words []string) remote.Answer {
-	if d.keeps(words) {
+	if d.mayCache(words) {
 		return d.shared(ctx, words[0], func() remote.Answer {
 			return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
 		})
@@ -193,10 +193,10 @@ func (d *driver) Close() error {
 	if d.auto != nil {
 		d.auto.close()
 	}
-	d.left.Wait()
-	if d.partings != nil {
-		d.going.Wait()
+	d.abandoned.Wait()
+	if d.hangups != nil {
+		d.finishing.Wait()
 	}
-	d.ends.close()
+	d.deadlines.close()
 	return nil
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// everywhere runs a command on all masters of a cluster.
-type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (conn.Value, error)
+// fanOut runs a command on all masters of a cluster.
+type fanOut func(ctx context.Context, d *driver, w *wait, words []string) (conn.Value, error)
 
-// wide returns the function that runs a command on all masters, or nil if the command has
+// fanOutOf returns the function that runs a command on all masters, or nil if the command has
 // one node.
-func wide(words []string) everywhere {
+func fanOutOf(words []string) fanOut {
 	run := routing.FanOutOf(nameOf(words))
 	if run == nil {
 		return nil
@@ -133,7 +133,7 @@ func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string
 				return d.answer(ctx, words[0], m.Do(ctx, d.client.B().Arbitrary(words...).Build()))
 			})
 		}
-		return lend(m, func(c rueidis.DedicatedClient) (remote.Answer, bool) {
+		return withDedicated(m, func(c rueidis.DedicatedClient) (remote.Answer, bool) {
 			a := d.sendOn(ctx, c, false, w, words)[0]
 			return a, a.Err == nil
 		})

@@ -49,7 +49,7 @@ func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.Context) error, error) {
 	d := f.d
 	var masters []string // of a subscription to the events of nodes; else nil
-	at := d.leads(ctx)
+	at := d.currentMaster(ctx)
 	var sources []*source
 	one := func(subscribe func() (*source, remote.Answer)) error {
 		var s *source
@@ -86,9 +86,10 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 	return func(ctx context.Context) error { return f.watch(ctx, sources, masters, at) }, nil
 }
 
-// leads returns the server to which a client that follows Sentinel leads, or "". When Sentinel names another master, rueidis uses that
-// one; a dedicated client stays with the old master, which may live on for a while and say nothing of what is written to the new one.
-func (d *driver) leads(ctx context.Context) string {
+// currentMaster returns the server to which a client that follows Sentinel leads, or "". When Sentinel names another master,
+// rueidis uses that one. A dedicated client stays with the old master, which may live on for a while and does not announce
+// the writes to the new one.
+func (d *driver) currentMaster(ctx context.Context) string {
 	if d.client.Mode() != rueidis.ClientModeSentinel {
 		return ""
 	}
@@ -105,8 +106,8 @@ func (d *driver) leads(ctx context.Context) string {
 	return ""
 }
 
-// looks returns the pause between two calls of leads, which sends requests if the client reads from replicas too.
-func (d *driver) looks() time.Duration {
+// masterPoll returns the pause between two calls of currentMaster, which sends requests if the client reads from replicas too.
+func (d *driver) masterPoll() time.Duration {
 	if len(d.client.Nodes()) > 1 {
 		return routing.FeedRefresh
 	}
@@ -260,7 +261,7 @@ func (f *feed) watch(ctx context.Context, sources []*source, masters []string, a
 		})
 	}
 	if at != "" {
-		all.Go(func() { cancel(remote.WatchMaster(ctx, f.d.looks(), at, f.d.leads)) })
+		all.Go(func() { cancel(remote.WatchMaster(ctx, f.d.masterPoll(), at, f.d.currentMaster)) })
 	}
 	all.Wait()
 	cancel(nil)

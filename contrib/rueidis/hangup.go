@@ -15,33 +15,33 @@ import (
 	"github.com/ebbdb/ebb/internal/remote"
 )
 
-// partingTime is the time for which a connection that rueidis has closed waits for the server to close it too.
-const partingTime = remote.HangupTime
+// hangupTime is the time for which a connection that rueidis has closed waits for the server to close it too.
+const hangupTime = remote.HangupTime
 
-// partings are the connections that rueidis has closed and the server has not. rueidis closes a connection to end a command that
+// hangups are the connections that rueidis has closed and the server has not. rueidis closes a connection to end a command that
 // waits. The server may read that command later than a command that takes back what it did, which travels on another
 // connection. So a closed connection tells the server only that no more commands come: a server closes it after it has read the
 // commands that came before.
-type partings struct {
-	mu    sync.Mutex // guards what follows
-	open  map[*parting]struct{}
-	names []*naming      // see name
-	going sync.WaitGroup // one for each open
+type hangups struct {
+	mu        sync.Mutex // guards what follows
+	open      map[*hangupConn]struct{}
+	searches  []*search      // see identify
+	finishing sync.WaitGroup // one for each open
 
-	naming atomic.Int32 // the number of names; nothing looks at what is written while it is 0
+	searching atomic.Int32 // the number of searches; nothing looks at the bytes that are written while it is 0
 }
 
-// parting is a connection whose Close waits for the server, in the background.
-type parting struct {
+// hangupConn is a connection whose Close waits for the server, in the background.
+type hangupConn struct {
 	net.Conn
-	all    *partings
+	all    *hangups
 	addr   string // for which it was opened
 	closed atomic.Bool
-	gone   chan struct{} // closed when the server has closed the connection, or partingTime is over
+	done   chan struct{} // closed when the server has closed the connection, or hangupTime is over
 }
 
-// dial sets the option that opens connections to one whose connections part.
-func (p *partings) dial(o *rueidis.ClientOption) {
+// dial sets the option that opens connections to one whose connections hang up.
+func (p *hangups) dial(o *rueidis.ClientOption) {
 	before, older := o.DialCtxFn, o.DialFn
 	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (nc net.Conn, err error) {
 		switch {
@@ -57,12 +57,12 @@ func (p *partings) dial(o *rueidis.ClientOption) {
 		if _, half := nc.(interface{ CloseWrite() error }); err != nil || !half {
 			return nc, err
 		}
-		return &parting{Conn: nc, all: p, addr: addr, gone: make(chan struct{})}, nil
+		return &hangupConn{Conn: nc, all: p, addr: addr, done: make(chan struct{})}, nil
 	}
 }
 
 // Read implements net.Conn.
-func (c *parting) Read(b []byte) (int, error) {
+func (c *hangupConn) Read(b []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
@@ -74,18 +74,18 @@ func (c *parting) Read(b []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (c *parting) Write(b []byte) (int, error) {
+func (c *hangupConn) Write(b []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	if c.all.naming.Load() > 0 {
-		c.all.see(c, b)
+	if c.all.searching.Load() > 0 {
+		c.all.match(c, b)
 	}
 	return c.Conn.Write(b)
 }
 
 // SetDeadline implements net.Conn.
-func (c *parting) SetDeadline(t time.Time) error {
+func (c *hangupConn) SetDeadline(t time.Time) error {
 	if c.closed.Load() {
 		return net.ErrClosed
 	}
@@ -93,27 +93,27 @@ func (c *parting) SetDeadline(t time.Time) error {
 }
 
 // CloseWrite tells the server that no more commands come.
-func (c *parting) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (c *hangupConn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // Close implements net.Conn.
-func (c *parting) Close() error {
+func (c *hangupConn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
 	_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // ends the Read that is under way
 	c.all.mu.Lock()
 	if c.all.open == nil {
-		c.all.open = map[*parting]struct{}{}
+		c.all.open = map[*hangupConn]struct{}{}
 	}
 	c.all.open[c] = struct{}{}
-	c.all.going.Go(c.finish)
+	c.all.finishing.Go(c.finish)
 	c.all.mu.Unlock()
 	return nil
 }
 
-// finish closes the connection after the server has closed it, or after partingTime.
-func (c *parting) finish() {
-	_ = c.Conn.SetDeadline(time.Now().Add(partingTime))
+// finish closes the connection after the server has closed it, or after hangupTime.
+func (c *hangupConn) finish() {
+	_ = c.Conn.SetDeadline(time.Now().Add(hangupTime))
 	if c.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, c.Conn)
 	}
@@ -121,20 +121,20 @@ func (c *parting) finish() {
 	c.all.mu.Lock()
 	delete(c.all.open, c)
 	c.all.mu.Unlock()
-	close(c.gone)
+	close(c.done)
 }
 
-// settle waits until the server has closed each connection that was closed before, or until ctx ends.
-func (p *partings) settle(ctx context.Context) (v conn.Value, ok bool) {
+// awaitClosed waits until the server has closed each connection that was closed before, or until ctx ends.
+func (p *hangups) awaitClosed(ctx context.Context) (v conn.Value, ok bool) {
 	p.mu.Lock()
-	var gone []chan struct{}
+	var all []chan struct{}
 	for c := range p.open {
-		gone = append(gone, c.gone)
+		all = append(all, c.done)
 	}
 	p.mu.Unlock()
-	for _, g := range gone {
+	for _, done := range all {
 		select {
-		case <-g:
+		case <-done:
 		case <-ctx.Done():
 		}
 	}

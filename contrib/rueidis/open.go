@@ -67,8 +67,8 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 	}
 	option.DisableRetry = true
 	doing := "open " + strings.Join(option.InitAddress, ",")
-	closing := &partings{}
-	closing.dial(&option)
+	conns := &hangups{}
+	conns.dial(&option)
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		if v, ok := refusedGreeting(err); ok && !routing.Untouched(v) {
@@ -82,7 +82,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		c, err = conn.NewPrefixed(d, prefix(opts))
 	}
 	if err == nil {
-		d.partings, d.blockers.most = closing, min(keepBlockers, poolSize(option)/2)
+		d.hangups, d.blockers.most = conns, min(keepBlockers, poolSize(option)/2)
 		d.setTimeouts(option, opts)
 		err = d.probe.Known(ctx)
 	}
@@ -127,12 +127,12 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 		client: client, owned: owned, calls: remote.NewGate(),
 		cluster: mode == rueidis.ClientModeCluster,
 
-		ends: &ends{since: time.Now()},
+		deadlines: &deadlines{since: time.Now()},
 	}
 	// The driver cannot read the timeouts of an existing client.
 	d.setTimeouts(rueidis.ClientOption{ConnWriteTimeout: 10 * rueidis.DefaultTCPKeepAlive}, opts)
 	if !d.cluster {
-		d.auto = newAutoPipeline(client, d.ends)
+		d.auto = newAutoPipeline(client, d.deadlines)
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
 	follows := mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel

@@ -27,14 +27,14 @@ func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn
 	}
 	for rest := jobs; len(rest) > 0; {
 		n := 0
-		for n < len(rest) && (!d.cluster || wide(rest[n].words) == nil) {
+		for n < len(rest) && (!d.cluster || fanOutOf(rest[n].words) == nil) {
 			n++
 		}
 		if n > 0 {
 			d.batch(ctx, rest[:n], w)
 		} else {
 			n = 1
-			v, err := wide(rest[0].words)(ctx, d, w, rest[0].words)
+			v, err := fanOutOf(rest[0].words)(ctx, d, w, rest[0].words)
 			rest[0].last = remote.Answer{V: v, Err: err, Ran: true}
 		}
 		rest = rest[n:]
@@ -99,7 +99,7 @@ func (d *driver) round(ctx context.Context, jobs []*job) {
 		batch[i], names[i] = d.build(j), j.words[0]
 		keyed, keyless = keyed || j.slot != noSlot, keyless || j.slot == noSlot
 	}
-	answers, err := aside(ctx, d, "pipeline", func() []remote.Answer {
+	answers, err := await(ctx, d, "pipeline", func() []remote.Answer {
 		answers := make([]remote.Answer, len(batch))
 		if keyed && keyless { // rueidis sends a batch with both kinds to one slot only
 			for i, cmd := range batch {

@@ -66,8 +66,8 @@ func (r *replicated) write(ctx context.Context, args []any, plain func(context.C
 func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	return r.write(ctx, args, r.driver.Do, func(words []string) (conn.Value, error) {
 		if r.cluster {
-			if everywhere := wide(words); everywhere != nil {
-				return everywhere(ctx, r.driver, &r.wait, words)
+			if run := fanOutOf(words); run != nil {
+				return run(ctx, r.driver, &r.wait, words)
 			}
 		}
 		return r.policy.Persist(ctx, words[0], func() remote.Answer {
