@@ -67,18 +67,19 @@ func (r *clients) snapshot() []*Session {
 }
 
 // list returns the sessions that have connections, by id.
-func (r *clients) list() []*Session { return r.those(func(c *Session) bool { return c.conn != nil }) }
+func (r *clients) list() []*Session { return r.filter(func(c *Session) bool { return c.conn != nil }) }
 
 // shown returns the sessions that CLIENT LIST shows, by id: those that have connections or an origin.
 func (r *clients) shown() []*Session {
-	return r.those(func(c *Session) bool { return c.conn != nil || c.origin != nil })
+	return r.filter(func(c *Session) bool { return c.conn != nil || c.origin != nil })
 }
 
-func (r *clients) those(has func(*Session) bool) []*Session {
+// filter returns the sessions that keep selects, by id.
+func (r *clients) filter(keep func(*Session) bool) []*Session {
 	r.mu.Lock()
 	var l []*Session
 	for _, c := range r.all {
-		if has(c) {
+		if keep(c) {
 			l = append(l, c)
 		}
 	}
@@ -176,16 +177,16 @@ type pause struct {
 	svc *Service
 	on  atomic.Bool // for the fast check of dispatch
 
-	mu      sync.Mutex // guards the fields below
-	until   int64      // us since 1970; 0: no pause
-	all     bool       // reads wait as well
-	waiting map[*Session]bool
-	over    bool // the service closes
-	held    bool // writes wait independently of the time: FAILOVER
-	still   bool // no pause, but expiration and eviction are suspended: SetGroupWritable
-	timer   *time.Timer
-	ended   chan struct{} // closed at the end of the pause; nil: no link waits for it
-	left    []func()      // the deferred work of waiters that have left their lines
+	mu       sync.Mutex // guards the fields below
+	until    int64      // us since 1970; 0: no pause
+	all      bool       // reads wait as well
+	waiting  map[*Session]bool
+	over     bool // the service closes
+	held     bool // writes wait independently of the time: FAILOVER
+	still    bool // no pause, but expiration and eviction are suspended: SetGroupWritable
+	timer    *time.Timer
+	ended    chan struct{} // closed at the end of the pause; nil: no link waits for it
+	deferred []func()      // the deferred work of waiters that have left their lines
 }
 
 // errPaused is returned for a command that must be dispatched again later.
@@ -262,21 +263,21 @@ func (p *pause) defers(do func()) bool {
 	if !p.active() || p.over {
 		return false
 	}
-	p.left = append(p.left, do)
+	p.deferred = append(p.deferred, do)
 	return true
 }
 
 // relook calls what the pause has deferred, if it is over. The caller holds mu.
 func (p *pause) relook() {
-	if len(p.left) == 0 || p.active() {
+	if len(p.deferred) == 0 || p.active() {
 		return
 	}
-	left := p.left
-	if p.left = nil; p.over {
+	all := p.deferred
+	if p.deferred = nil; p.over {
 		return
 	}
 	p.svc.background.Go(func() {
-		for _, do := range left {
+		for _, do := range all {
 			do()
 		}
 	})

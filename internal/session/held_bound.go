@@ -22,10 +22,10 @@ type heldBytes struct {
 	waiting map[oplog.Waker]struct{}
 }
 
-// heldless returns the length of the request at the start of in if it is always served: the handshake of the
+// alwaysServed returns the length of the request at the start of in if it is always served: the handshake of the
 // member that the group waits for, and the requests of operators and health checks. It returns 0 for every
 // other request.
-func (c *Session) heldless(in []byte) int {
+func (c *Session) alwaysServed(in []byte) int {
 	name, sub, n := wire.Peek(in)
 	if n == 0 {
 		return 0

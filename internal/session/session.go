@@ -104,7 +104,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	}
 	all := len(in)
 	if all > 0 && c.parked == nil && holds.Leads() && c.svc.heldBytes.full(c.conn) {
-		if in = in[:c.heldless(in)]; len(in) == 0 {
+		if in = in[:c.alwaysServed(in)]; len(in) == 0 {
 			return 0, out, reactor.Park
 		}
 	}
