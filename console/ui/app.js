@@ -12,8 +12,8 @@ import { askMe, isKnown, me, setMe } from './user.js';
 
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 /** The delay before the next try after a failed one, and the interval at which the page asks for the user's rights again, ms. */
-const RETRY = 2000,
-  CHECK = 30_000;
+const RETRY_DELAY = 2000,
+  CHECK_INTERVAL = 30_000;
 let retry = 0,
   checkedAt = Date.now();
 
@@ -49,7 +49,7 @@ function showFailure(e) {
       !forbidden && h('button', { type: 'button', on: { click: () => void boot() } }, t('again')),
     ),
   );
-  if (!forbidden) retry = setTimeout(boot, RETRY);
+  if (!forbidden) retry = setTimeout(boot, RETRY_DELAY);
 }
 
 /**
@@ -96,7 +96,7 @@ events.onState((s) => {
   else if (!s.paused) check();
 });
 setInterval(() => {
-  if (isKnown() && !document.hidden && Date.now() - checkedAt > CHECK) check();
+  if (isKnown() && !document.hidden && Date.now() - checkedAt > CHECK_INTERVAL) check();
 }, 1000);
 document.addEventListener('visibilitychange', () => {
   if (isKnown() && !document.hidden) check();

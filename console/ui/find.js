@@ -9,8 +9,8 @@ import { db, link, RAIL, screen } from './router.js';
 /** @typedef {{id: string, href: string, what: Child, kind: string}} Row */
 
 /** How many keys that begin with the text, and how many commands whose names contain it, Find shows at most. */
-const KEYS = 8,
-  COMMANDS = 12;
+const MAX_KEYS = 8,
+  MAX_COMMANDS = 12;
 
 /** The commands of the server, which Find asks for once. @type {Promise<CommandRow[]>|null} */
 let asked = null;
@@ -81,7 +81,7 @@ function uses(s, all) {
     prefix = { id: 'p' + s, href: link('keys', { db: db(), match: glob(s) + '*' }), what, kind: t('find.prefix') },
     names = commandsWith(all, s),
     exact = names[0]?.name === s.trim().toUpperCase(),
-    rows = names.slice(0, COMMANDS).map((c) => lineRow(c.name + ' ', c.summary)),
+    rows = names.slice(0, MAX_COMMANDS).map((c) => lineRow(c.name + ' ', c.summary)),
     line = isLine(all, s) ? [lineRow(s.trim())] : [];
   // A line that begins with a capital letter is probably a command, and so is the complete name of one.
   if (exact) return [...rows.slice(0, 1), prefix, ...rows.slice(1)];
@@ -91,7 +91,7 @@ function uses(s, all) {
 /** The key with exactly this name, if it exists, and keys that begin with it. @param {string} s */
 async function keys(s) {
   const k = fromText(s),
-    a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: KEYS, name: url(k) }).catch(() => null),
+    a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: MAX_KEYS, name: url(k) }).catch(() => null),
     others = (a?.rows || []).filter((r) => quote(r.k) !== quote(k));
   return {
     named: a?.named ? [keyRow(k, typeWords(a.named.type || ''))] : [],

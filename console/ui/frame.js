@@ -112,14 +112,16 @@ function badge(label) {
 }
 
 /** How many databases a bar offers at most. */
-const DATABASES = 1024;
+const MAX_DATABASES = 1024;
 
 /** A choice of the database, which opens the same screen for another one. */
 function databases() {
   const choice = h(
     'select',
     { 'aria-label': t('db'), title: t('db') },
-    Array.from({ length: Math.min(me().databases || 16, DATABASES) }, (_, i) => h('option', { value: i, selected: i === db() }, 'db' + i)),
+    Array.from({ length: Math.min(me().databases || 16, MAX_DATABASES) }, (_, i) =>
+      h('option', { value: i, selected: i === db() }, 'db' + i),
+    ),
   );
   choice.addEventListener('change', () => {
     const { name, params } = route(),

@@ -14,11 +14,11 @@ export const RAIL = ['now', 'expiry', 'keys', 'limits', 'locks', 'queues', 'stre
 /** The screens that a route may name. */
 const SCREENS = new Set([...RAIL, 'key']);
 /** The key in the browser's storage for the database of a tab. */
-const DB = 'ebb.db';
+const DATABASE_KEY = 'ebb.db';
 /** The delay before a screen that failed because the server was busy is opened again, ms. */
-const RETRY = 2000;
+const RETRY_DELAY = 2000;
 /** The longest base64 name of a key that fits in the body of a request. */
-const LONGEST = 1_040_000;
+const MAX_NAME = 1_040_000;
 
 /** The element that contains the screen. */
 export const screen = h('main', { id: 'screen', tabIndex: -1 });
@@ -55,7 +55,7 @@ export function route() {
 /** The database of the route, or else the last one; 0 if the server has no such database. */
 export function db() {
   const asked = route().params.get('db'),
-    n = Number(asked ?? (sessionStorage.getItem(DB) || (isKnown() ? me().db : 0)));
+    n = Number(asked ?? (sessionStorage.getItem(DATABASE_KEY) || (isKnown() ? me().db : 0)));
   return Number.isInteger(n) && n >= 0 && n < ((isKnown() && me().databases) || 16) && asked !== '' ? n : 0;
 }
 
@@ -96,7 +96,7 @@ function retryLater(failed, ms) {
       if (events.status().live && !document.hidden) render();
       else retryLater(failed, ms);
     },
-    Math.max(RETRY, ms),
+    Math.max(RETRY_DELAY, ms),
   );
 }
 
@@ -104,7 +104,7 @@ function retryLater(failed, ms) {
 function tooLong(params) {
   const k = params.get('k') || '',
     cut = /^!(\d+)$/.exec(k);
-  return cut ? Number(cut[1]) : k.length > LONGEST ? Math.floor((k.length * 3) / 4) : 0;
+  return cut ? Number(cut[1]) : k.length > MAX_NAME ? Math.floor((k.length * 3) / 4) : 0;
 }
 
 /** The context that a screen uses until it ends. @param {Map<string, string>} params @param {AbortController} end @returns {Ctx} */
@@ -136,9 +136,9 @@ const context = (params, end) => ({
 /** @typedef {{y: number, href: string, isRow: boolean}} Place */
 
 /** How long the router waits for the rows of a screen, ms. */
-const PATIENCE = 5000;
+const ROWS_TIMEOUT = 5000;
 /** The events that show that the reader is moving on the page. */
-const MOVES = ['wheel', 'keydown', 'pointerdown', 'touchstart'];
+const MOVE_EVENTS = ['wheel', 'keydown', 'pointerdown', 'touchstart'];
 
 /** The reader's places, by the names of the history's entries. @type {Map<string, Place>} */
 const places = new Map();
@@ -172,7 +172,7 @@ function restore(place, stop) {
   const over = new AbortController(),
     end = () => over.abort(),
     watch = new MutationObserver(look),
-    timer = setTimeout(end, PATIENCE);
+    timer = setTimeout(end, ROWS_TIMEOUT);
   let isFocused = !place.href;
   function look() {
     if (scrollY < place.y) scrollTo(0, place.y); // as far as the rows reach
@@ -187,7 +187,7 @@ function restore(place, stop) {
     watch.disconnect();
     clearTimeout(timer);
   });
-  for (const move of MOVES) addEventListener(move, end, { signal: over.signal, passive: true });
+  for (const move of MOVE_EVENTS) addEventListener(move, end, { signal: over.signal, passive: true });
   stop.addEventListener('abort', end, { signal: over.signal });
   watch.observe(screen, { subtree: true, childList: true });
   look();
@@ -201,7 +201,7 @@ export async function render(moved) {
   const end = open,
     place = arrive(),
     { name, params } = route();
-  if (params.has('db')) sessionStorage.setItem(DB, String(db()));
+  if (params.has('db')) sessionStorage.setItem(DATABASE_KEY, String(db()));
   routed(name);
   try {
     /** @type {Screen} */

@@ -11,7 +11,7 @@ import { t, span, time, date } from '../lib/i18n.js';
 /** @import { AclLogRow, AuditRow, Column, Ctx } from '../lib/types.js' */
 
 /** How many requests the card shows. */
-const SHOWN = 100;
+const MAX_ROWS = 100;
 
 /** @param {AclLogRow} r */
 const refusedCell = (r) => (r.reason === 'auth' ? t('acllog.auth') : [t('acllog.' + r.reason), ' ', show(r.object, 80)]);
@@ -99,7 +99,7 @@ export function audit(ctx) {
     read: async () => {
       rows.el.hidden = !ctx.me.can['server.audit'];
       if (rows.el.hidden) return ['ACL LOG'];
-      rows.set((await get('audit', {}, ctx.stop)).rows.slice(0, SHOWN));
+      rows.set((await get('audit', {}, ctx.stop)).rows.slice(0, MAX_ROWS));
     },
   }).el;
 }

@@ -11,7 +11,7 @@ import { t, span, micros, time, percent } from '../lib/i18n.js';
 
 export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
 /** How many expirations the page keeps, how many it shows, and how often it shows new ones, ms. */
-const KEEP = 500,
+const MAX_KEPT = 500,
   SHOWN = 100,
   PAINT = 200;
 /** How many prefixes the heat map has. */
@@ -99,7 +99,7 @@ export function expiredCard(ctx, match) {
   ctx.onEvent('expired', String(ctx.db), (e, event) => {
     if (event === 'resync' || e.skipped || recent.some((r) => r.at === e.at && r.level === e.level && sameName(r, e))) return;
     // Keys and items arrive on two paths, one of which is slower.
-    recent = [{ ...e, seq: ++seq }, ...recent].sort((a, b) => b.at - a.at).slice(0, KEEP);
+    recent = [{ ...e, seq: ++seq }, ...recent].sort((a, b) => b.at - a.at).slice(0, MAX_KEPT);
     if (painting) return;
     painting = true;
     setTimeout(() => {

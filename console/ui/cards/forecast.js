@@ -8,7 +8,7 @@ import { t, span, time, date, tick } from '../lib/i18n.js';
 /** @import { Unit } from '../lib/i18n.js' */
 
 /** A bucket stands out if it has at least this many, and this many times as many as its neighbours. */
-const STEEP = { least: 50, times: 5 };
+const PEAK = { least: 50, times: 5 };
 
 /** The text for an instant of a forecast. @param {Unit} unit @returns {(ms: number) => string} */
 export const instantWords = (unit) => (unit === 'month' || unit === 'day' ? date : (ms) => time(ms));
@@ -21,7 +21,7 @@ const steepOnes = (buckets, unit) =>
   buckets.flatMap((b, i) => {
     if (!i && unit !== 'minute') return []; // the first bucket always contains the keys with a TTL of seconds
     const near = (total(buckets[i - 1]) + total(buckets[i + 1])) / 2;
-    return total(b) >= STEEP.least && total(b) > STEEP.times * Math.max(1, near) ? [i] : [];
+    return total(b) >= PEAK.least && total(b) > PEAK.times * Math.max(1, near) ? [i] : [];
   });
 
 /** A summary of a forecast. @param {Forecast} f @param {Unit} unit */

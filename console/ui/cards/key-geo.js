@@ -11,8 +11,8 @@ const BITS = 26,
   LON = 180,
   LAT = 85.05112878;
 /** The scores of places are integers in this range, except those of a corner in the south-west. */
-const LEAST = 2 ** 40,
-  MOST = 2 ** (2 * BITS);
+const MIN_SCORE = 2 ** 40,
+  MAX_SCORE = 2 ** (2 * BITS);
 /** The size of the map, px, and its smallest extent in degrees. */
 const WIDTH = 480,
   HEIGHT = 240,
@@ -39,7 +39,7 @@ export function placeOf(score) {
 
 /** Whether the scores may encode places. A time in ms may look like a place, so the reader decides. @param {Item[]} rows */
 export const arePlaces = (rows) =>
-  rows.length > 0 && rows.every(({ score = '' }) => /^\d+$/.test(score) && Number(score) >= LEAST && Number(score) < MOST);
+  rows.length > 0 && rows.every(({ score = '' }) => /^\d+$/.test(score) && Number(score) >= MIN_SCORE && Number(score) < MAX_SCORE);
 
 /** A map with the places of the members. @param {Item[]} rows */
 export function geoMap(rows) {

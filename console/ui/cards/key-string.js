@@ -9,16 +9,16 @@ import { t } from '../lib/i18n.js';
 /** @import { B, Ctx, ViewStringAnswer } from '../lib/types.js' */
 
 /** How many bytes the bit view shows. */
-const BITS = 8192;
+const MAX_BIT_BYTES = 8192;
 
 /** The formats in which the page can show a value. @type {Record<string, (v: B) => string|Promise<string>>} */
-const WAYS = {
+const FORMATS = {
   text: (v) => plain(v) ?? text(v),
   json: (v) => pretty(plain(v) ?? text(v)),
   hex: (v) => hex(bytes(v)),
   msgpack: (v) => msgpack(bytes(v)),
   gzip: async (v) => text(fromBytes(await gunzip(bytes(v)))),
-  bits: (v) => bits(bytes(v).subarray(0, BITS)),
+  bits: (v) => bits(bytes(v).subarray(0, MAX_BIT_BYTES)),
 };
 
 /** The initial format of a value. @param {B} v @param {boolean} cut */
@@ -37,12 +37,12 @@ export function viewer(v, cut) {
   async function read(way) {
     for (const b of buttons) b.setAttribute('aria-pressed', String(b.getAttribute('data-way') === way));
     try {
-      setText(box, await WAYS[way](v));
+      setText(box, await FORMATS[way](v));
     } catch (e) {
       setText(box, t('key.way.failed', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
     }
   }
-  const buttons = Object.keys(WAYS).map((way) =>
+  const buttons = Object.keys(FORMATS).map((way) =>
     h('button', { type: 'button', 'data-way': way, on: { click: () => void read(way) } }, t('key.way.' + way)),
   );
   read(firstWay(v, cut));

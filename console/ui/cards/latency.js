@@ -11,7 +11,7 @@ import { t, span, time, date, has } from '../lib/i18n.js';
 /** @import { Ctx, LatencyAnswer, LatencyRow } from '../lib/types.js' */
 
 /** The least number of bars in a chart, as a few bars alone would be too wide. */
-const LEAST = 40;
+const MIN_BARS = 40;
 
 /**
  * Asks for a directive's number, and sets it. Returns whether it succeeded.
@@ -33,7 +33,7 @@ export async function setThreshold(db, name, value, hint) {
 function eventChart(e) {
   const el = h('div'),
     name = has('latency.' + e.event) ? t('latency.' + e.event) : e.event,
-    before = Math.max(0, LEAST - e.samples.length);
+    before = Math.max(0, MIN_BARS - e.samples.length);
   /** @param {number} i @param {(ms: number) => string} words */
   const at = (i, words) => (i < before ? '' : words(e.samples[i - before][0]));
   bars(

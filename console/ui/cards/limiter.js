@@ -130,12 +130,12 @@ const limitWords = (r) =>
   t('limits.words', { n: r.limit, span: interval(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
 
 /** The properties come each second, ms. A countdown that ended earlier would promise capacity that another client may have taken. */
-const STEADY = 1000;
+const REFRESH = 1000;
 
 /** A short time: a countdown, or, in the last second, the time as it was read. @param {number} ms @returns {Child} */
 function near(ms) {
   if (ms <= 0) return t('time.now');
-  return ms > STEADY ? ttl(ms, clock(), { done: '…' }) : span(ms);
+  return ms > REFRESH ? ttl(ms, clock(), { done: '…' }) : span(ms);
 }
 
 /** The properties of a limiter. @param {LimitRow} r */

@@ -12,7 +12,7 @@ import { t, num, span } from '../lib/i18n.js';
 /** @import { B, Column, Ctx, HolderRow, LockRow, WaiterRow } from '../lib/types.js' */
 
 /** If the ends of two leases differ by less than this, they are the same lease, ms. */
-const SAME = 20;
+const SAME_LEASE = 20;
 
 /**
  * The spans of leases, for bars. The server tells when a holder got the lock and when its lease ends. The difference is the span, until
@@ -30,7 +30,7 @@ export class Leases {
         const old = this.known.get(keyOf(k, x)),
           { until } = x;
         if (!old) next.set(keyOf(k, x), { until, whole: until - x.since });
-        else next.set(keyOf(k, x), until > old.until + SAME ? { until, whole: until - clock() } : old);
+        else next.set(keyOf(k, x), until > old.until + SAME_LEASE ? { until, whole: until - clock() } : old);
       }
     this.known = next;
   }

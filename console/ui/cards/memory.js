@@ -12,7 +12,7 @@ import { t, percent, size, span, typeWords } from '../lib/i18n.js';
 
 const SEPARATORS = [':', '/', '.', '-', '_', '|'];
 /** How many prefixes the table shows. */
-const ROWS = 100;
+const MAX_ROWS = 100;
 
 // The latest walk of this tab. Its result is still available when the user returns to the screen.
 let walk = '';
@@ -78,7 +78,7 @@ function results(ctx) {
       const at = clock();
       db = w.db;
       el.hidden = bigCard.hidden = !w.rows.length;
-      rows.set(w.rows.slice(0, ROWS));
+      rows.set(w.rows.slice(0, MAX_ROWS));
       big.set(w.big.map((r) => ({ ...r, at })));
       treemap(
         map,

@@ -18,10 +18,10 @@ import { t, date, num, span, tick } from '../lib/i18n.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'dead'];
 /** The delay after which a due job is late, and the interval at which the page looks for queues that share dead letters, ms. */
-const LATE = 5000,
-  SHARED = 10_000;
+const LATE_AFTER = 5000,
+  SHARED_INTERVAL = 10_000;
 /** The most jobs that one command can requeue. */
-const REQUEUE = 10_000;
+const MAX_REQUEUE = 10_000;
 
 /** Lists names in a line, at most three of them. @param {B[]} keys */
 export const names = (keys) => [
@@ -243,7 +243,7 @@ class QueueView {
     await this.readSharing();
     if (this.sharing.queues.length || this.sharing.unsure) return;
     const ids = this.jobs.rows().map((r) => r.id);
-    this.moveBack(ids, argv('COUNT', REQUEUE));
+    this.moveBack(ids, argv('COUNT', MAX_REQUEUE));
   }
 
   /** @param {B[]} ids */
@@ -318,7 +318,7 @@ class QueueView {
       property(t('queues.states'), stateBar(counts(q))),
       property(t('queues.consumers'), num(q.waiting)),
       property(t('queues.next'), next),
-      property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE ? 'look' : ''),
+      property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE_AFTER ? 'look' : ''),
       q.most > 0 && property(t('queues.most'), num(q.most)),
       q.maxLen > 0 && property(t('queues.maxlen'), num(q.maxLen)),
       property(t('queues.deadletters.to'), q.to ? column.keyLink(ctx, 'queues', q.to) : t('queues.deadletters.none')),
@@ -382,7 +382,7 @@ class QueueView {
     this.last = jobs.length ? url(jobs[jobs.length - 1].id) : '';
     this.next.hidden = !more;
     this.first.hidden = !this.pages.length;
-    if (dead && queue?.to && performance.now() - this.sharing.askedAt > SHARED) await this.readSharing();
+    if (dead && queue?.to && performance.now() - this.sharing.askedAt > SHARED_INTERVAL) await this.readSharing();
     if (this.buttons.all) this.buttons.all.hidden = !jobs.length || this.sharing.queues.length > 0 || this.sharing.unsure;
     setText(this.note, missing([...new Set([...(a.denied || []), ...denied])]));
     setText(this.more, more ? t('list.more', { n: jobs.length }) : '');

@@ -10,7 +10,7 @@ import { t, num } from '../lib/i18n.js';
 /** @typedef {{name: 'allowed'|'denied'|'jobsAdded'|'jobsDelivered'|'jobsAcked', word: string, cls: string}} Rate */
 
 /** How many values the page keeps of one limiter: a quarter of an hour. */
-const KEPT = 900;
+const MAX_VALUES = 900;
 
 /** A chart of a limiter's remaining capacity. The server keeps no series of single limiters, so the chart begins when the page opens. */
 export function remainingCard() {
@@ -25,8 +25,8 @@ export function remainingCard() {
     el,
     /** @param {{remaining: number, limit: number}|null} limiter null: it does not exist */
     add(limiter) {
-      times = [...times, clock()].slice(-KEPT);
-      values = [...values, limiter && limiter.remaining].slice(-KEPT);
+      times = [...times, clock()].slice(-MAX_VALUES);
+      values = [...values, limiter && limiter.remaining].slice(-MAX_VALUES);
       least = limiter ? limiter.limit : least;
       lines(chart, times, [{ label: t('limits.remaining'), cls: 's-key', values }], { label: t('limits.seen'), height: 132, least });
     },

@@ -9,7 +9,7 @@ import { t, num, percent, size, span } from '../lib/i18n.js';
 /** @import { Child, Ctx, MasterRow, MemberRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
 
 /** A replica needs attention if its last acknowledgement is older than this, s. */
-const SILENT = 10;
+const SILENT_AFTER = 10;
 
 /** @param {string} title @param {Child[]} lines @param {string} cls */
 const node = (title, lines, cls) =>
@@ -46,7 +46,7 @@ function masterNode(m) {
 /** @param {ReplicaRow} r */
 function replicaNode(r) {
   const online = r.state === 'online',
-    silent = r.lag > SILENT,
+    silent = r.lag > SILENT_AFTER,
     behind = Number(r.behind) ? t('repl.behind', { size: size(Number(r.behind)) }) : t('repl.behind.none'),
     lag = r.lag ? t('repl.lag', { span: span(r.lag * 1000) }) : t('repl.lag.now');
   return node(

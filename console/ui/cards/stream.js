@@ -12,7 +12,7 @@ import { t, num, parseSpan, span } from '../lib/i18n.js';
 /** @import { RunOptions } from '../lib/api.js' */
 
 /** A lag from which on a group needs attention; Now uses the same limit. */
-export const BEHIND = 100;
+export const MAX_LAG = 100;
 
 /** @param {number} ms */
 const ago = (ms) => t('time.ago', { span: span(ms) });
@@ -215,7 +215,7 @@ class StreamView {
     setText(this.note, missing(a.denied) || (row.groups.length ? '' : t('streams.nogroups')));
     if (!group) return;
     const lag = group.lag === null ? '–' : num(group.lag);
-    this.facts.className = (group.lag || 0) >= BEHIND ? 'look' : 'faint';
+    this.facts.className = (group.lag || 0) >= MAX_LAG ? 'look' : 'faint';
     setText(this.facts, t('streams.facts', { group: text(group.name) || t('bytes.empty'), lag, last: group.last }));
     this.consumers.set(group.consumersRows);
     this.entries.set(a.pending);

@@ -34,7 +34,7 @@ export class ApiError extends Error {
 
 // The server's clock. The offset from the answer that came fastest is the best one. The page forgets it after ten minutes, and when an
 // answer shows that it is wrong: the browser's clock stops while a laptop sleeps.
-const SLACK = 50; // ms
+const CLOCK_TOLERANCE = 50; // ms
 let offset = 0,
   best = Infinity,
   bestAt = 0;
@@ -43,7 +43,7 @@ const here = () => performance.timeOrigin + performance.now();
 /** Sets the clock by a time from the server, and the duration of the request. @param {number} now @param {number} way ms there and back */
 export function sync(now, way) {
   const since = clock() - now, // the server told its time between 0 and way ms ago
-    wrong = since < -best / 2 - SLACK || since > way + best / 2 + SLACK;
+    wrong = since < -best / 2 - CLOCK_TOLERANCE || since > way + best / 2 + CLOCK_TOLERANCE;
   if (way > best && here() - bestAt < 600000 && !wrong) return;
   best = way;
   bestAt = here();
@@ -61,7 +61,7 @@ export const onFail = (fn) => {
 };
 
 /** The longest query in an address. Proxies accept addresses of some 8,000 characters; longer names travel in a body. */
-export const LONG = 4000;
+export const MAX_QUERY = 4000;
 
 /**
  * @param {string} method
@@ -73,7 +73,7 @@ export const LONG = 4000;
  */
 async function call(method, path, params, body, signal) {
   let q = query(params);
-  if (method === 'GET' && String(q).length > LONG) {
+  if (method === 'GET' && String(q).length > MAX_QUERY) {
     method = 'POST';
     body = Object.fromEntries(q);
     q = new URLSearchParams();

@@ -8,14 +8,14 @@ import { t, asSpan, parseSpan, percent, size } from './i18n.js';
 /** @import { B, KeyRow, Words } from './types.js' */
 
 /** How many pages without a matching key the preview passes over, at about 50 ms each. */
-const LOOKS = 100;
+const MAX_EMPTY_PAGES = 100;
 /** Limits: keys in the preview, commands in the preview, keys of a batch, and keys on a page while the page counts. */
-const PREVIEW = 20,
-  COMMANDS = 3,
-  BATCH = 500,
-  COUNTED = 2000;
+const PREVIEW_KEYS = 20,
+  PREVIEW_COMMANDS = 3,
+  BATCH_KEYS = 500,
+  COUNT_PAGE = 2000;
 /** A body has at most 1 MiB, so keys with long names go in smaller batches. */
-const ROOM = 700_000;
+const MAX_BODY = 700_000;
 
 /** A key, and the span to which each read renews its TTL. @typedef {Pick<KeyRow, 'k'|'slide'>} Target */
 /** The argv for a key. @typedef {(r: Target) => B[]} Command */
@@ -118,7 +118,7 @@ async function askNames(verb, command, keys) {
       const from = one || fromText(v.from);
       if (keys.some((r) => renamed(r.k, from, from) === null)) return t('bulk.names.bad');
       if (id(from) === id(fromText(v.to)) || (one && !v.to)) return t('key.newname.bad');
-      return keys.slice(0, PREVIEW).map(commandOf(v));
+      return keys.slice(0, PREVIEW_KEYS).map(commandOf(v));
     },
   });
   return a && commandOf(a.values);
@@ -138,8 +138,8 @@ async function firstKeys(o) {
   // A page without rows does not end the search: the keys that pass the filters may come much later.
   for (let looks = 1; ; looks++) {
     try {
-      const page = await keyPage(o, cursor, PREVIEW);
-      if (page.done || page.rows.length || looks >= LOOKS) return { keys: page.rows, done: page.done };
+      const page = await keyPage(o, cursor, PREVIEW_KEYS);
+      if (page.done || page.rows.length || looks >= MAX_EMPTY_PAGES) return { keys: page.rows, done: page.done };
       cursor = page.cursor;
     } catch (e) {
       toast(messageOf(e), 'bad');
@@ -183,7 +183,7 @@ export class Counter {
       total = 0;
     try {
       while (!this.isEnded) {
-        const page = await keyPage(this.o, cursor, COUNTED);
+        const page = await keyPage(this.o, cursor, COUNT_PAGE);
         cursor = page.cursor;
         looked += page.looked;
         total = page.total;
@@ -206,15 +206,15 @@ export class Counter {
  */
 const commandsOf = (keys, all, command) =>
   keys
-    .slice(0, COMMANDS)
+    .slice(0, PREVIEW_COMMANDS)
     .map((r) => line(command(r)))
-    .join('\n') + (all > COMMANDS ? '\n' + t('bulk.commands.more', { n: all - COMMANDS }) : '');
+    .join('\n') + (all > PREVIEW_COMMANDS ? '\n' + t('bulk.commands.more', { n: all - PREVIEW_COMMANDS }) : '');
 
 /** @param {Many} o @param {Target[]} keys the first ones @param {Command} command */
 async function confirmMany(o, keys, command) {
   const typed = (o.verb === 'del' && o.label) || o.match || '',
     input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) }),
-    shown = keys.slice(0, PREVIEW),
+    shown = keys.slice(0, PREVIEW_KEYS),
     rest = h('p', { class: 'faint' }),
     commands = h('pre', { class: 'command' });
   const counter = new Counter(o, (found) => {
@@ -266,7 +266,7 @@ async function runMany(o, command) {
   });
   try {
     for (let cursor = '0', done = false; !done && !run.stopped;) {
-      const page = o.keys ? null : await keyPage(o, cursor, BATCH);
+      const page = o.keys ? null : await keyPage(o, cursor, BATCH_KEYS);
       await runKeys(o, page ? page.rows : o.keys || [], command, run, progress);
       cursor = page ? page.cursor : '0';
       done = !page || page.done;
@@ -284,7 +284,8 @@ async function runMany(o, command) {
 /** How many keys from the i-th on fit in one body. @param {Target[]} keys @param {number} i */
 function batchOf(keys, i) {
   let n = 0;
-  for (let room = ROOM; i + n < keys.length && n < BATCH && (n === 0 || room > 0); n++) room -= text(keys[i + n].k).length * 6 + 80;
+  for (let room = MAX_BODY; i + n < keys.length && n < BATCH_KEYS && (n === 0 || room > 0); n++)
+    room -= text(keys[i + n].k).length * 6 + 80;
   return n;
 }
 

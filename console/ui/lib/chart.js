@@ -44,16 +44,16 @@ const sizes = new ResizeObserver((entries) => {
 });
 
 /** Possible upper ends of an axis, chosen so that half of each has few digits. */
-const ENDS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10];
+const AXIS_ENDS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10];
 
 /** The smallest upper end of an axis that is at least n. @param {number} n */
 function nice(n) {
   const p = 10 ** Math.floor(Math.log10(Math.max(n, 1e-9)));
-  return Number(((ENDS.find((m) => m * p >= n) || 10) * p).toPrecision(2));
+  return Number(((AXIS_ENDS.find((m) => m * p >= n) || 10) * p).toPrecision(2));
 }
 
 /** The number of bars between two texts of the axis. */
-const COUNTS = [1, 2, 5, 10, 15, 20, 30];
+const BAR_STEPS = [1, 2, 5, 10, 15, 20, 30];
 
 /** The scale of n intervals of the same length. @param {number} n @param {Axis} axis @returns {Scale} */
 function even(n, axis) {
@@ -63,7 +63,7 @@ function even(n, axis) {
     edges: (i) => [i / all, (i + 1) / all],
     at: (share) => Math.min(n - 1, Math.floor(share * n)),
     ticks: (room) => {
-      const step = COUNTS.find((x) => x * room >= n) || n,
+      const step = BAR_STEPS.find((x) => x * room >= n) || n,
         out = /** @type {Array<[number, string]>} */ ([]);
       for (let i = 0; i < n; i += step) out.push([i / all, (axis.tick || axis.x)(i)]);
       return out;
@@ -72,11 +72,11 @@ function even(n, axis) {
 }
 
 /** The steps between the texts of a time axis, s. */
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 /** A chart shows a minute at least. */
-const LEAST = 60_000;
+const MIN_SPAN = 60_000;
 /** A sample comes each second, or each ten. If two are further apart, the line has a gap between them, ms. */
-const GAP = 15_000;
+const GAP_AFTER = 15_000;
 
 /**
  * A scale from the first to the last of some instants, which are ms since 1970 in ascending order.
@@ -85,7 +85,7 @@ const GAP = 15_000;
 function instants(times) {
   const n = times.length,
     to = times[n - 1] || 0,
-    from = Math.min(times[0] || 0, to - LEAST);
+    from = Math.min(times[0] || 0, to - MIN_SPAN);
   /** @param {number} ms */
   const of = (ms) => (ms - from) / (to - from);
   return {
@@ -98,7 +98,7 @@ function instants(times) {
       return n ? best : -1;
     },
     ticks: (room) => {
-      const step = 1000 * (STEPS.find((x) => x * 1000 * room >= to - from) || 3600),
+      const step = 1000 * (TIME_STEPS.find((x) => x * 1000 * room >= to - from) || 3600),
         out = /** @type {Array<[number, string]>} */ ([]);
       for (let at = Math.ceil(from / step) * step; at <= to; at += step) out.push([of(at), tick(at, step < 60_000 ? 'minute' : 'hour')]);
       return out;
@@ -275,7 +275,7 @@ function end(el, all, least, enough) {
 }
 
 /** The number of samples from which on a high value counts as a spike. A server's first samples are no basis for that. */
-const ENOUGH = 30;
+const SPIKES_FROM = 30;
 
 /**
  * Draws lines on one y axis, with a value of each series for each time. Call it again with new values for an update. A line has a gap if
@@ -287,7 +287,7 @@ const ENOUGH = 30;
  */
 export function lines(el, times, series, axis) {
   const all = series.flatMap((s) => s.values.map((v) => v || 0)),
-    { most, top, isCut } = end(el, all, axis.least || 1e-9, ENOUGH),
+    { most, top, isCut } = end(el, all, axis.least || 1e-9, SPIKES_FROM),
     scale = instants(times);
   const legend = () =>
     (series.length > 1 || isCut) &&
@@ -324,7 +324,7 @@ function lineOf(s, times, scale, top, { x, y }) {
   let path = '',
     dots = '';
   const is = (/** @type {number} */ i) => s.values[i] !== null && s.values[i] !== undefined,
-    follows = (/** @type {number} */ i) => is(i - 1) && is(i) && times[i] - times[i - 1] <= GAP;
+    follows = (/** @type {number} */ i) => is(i - 1) && is(i) && times[i] - times[i - 1] <= GAP_AFTER;
   s.values.forEach((v, i) => {
     if (v === null || v === undefined) return;
     const at = x(scale.of(i)).toFixed(1) + ' ' + y(Math.min(v, top)).toFixed(1);

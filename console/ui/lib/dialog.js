@@ -76,7 +76,7 @@ export function closeDialogs() {
 }
 
 /** The longest argument that a dialog shows completely. */
-const SHOWN = 4000;
+const MAX_ARGUMENT = 4000;
 
 /** The commands of one or several argvs. @param {B[]|B[][]} argv @returns {B[][]} */
 export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
@@ -84,7 +84,7 @@ export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? 
 /** Commands as typed, one per line. @param {B[]|B[][]} argv */
 const lines = (argv) =>
   several(argv)
-    .map((a) => a.map((x) => (text(x).length > SHOWN ? quote({ t: short(x, SHOWN) }) : quote(x))).join(' '))
+    .map((a) => a.map((x) => (text(x).length > MAX_ARGUMENT ? quote({ t: short(x, MAX_ARGUMENT) }) : quote(x))).join(' '))
     .join('\n');
 
 /**

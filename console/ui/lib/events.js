@@ -1,5 +1,5 @@
 // The stream of events: each tab has one for all topics. The page closes it 10 s after the tab is hidden.
-import { LONG, sync } from './api.js';
+import { MAX_QUERY, sync } from './api.js';
 import { fromText, url } from './bytes.js';
 import { PostSource } from './source.js';
 
@@ -10,15 +10,15 @@ import { PostSource } from './source.js';
 /** The events that the server sends. */
 const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'resync', 'bye'];
 /** How long the page keeps samples, ms. */
-const KEEP = 900_000;
+const HISTORY = 900_000;
 /** A sample comes each second. After this time without one the stream counts as lost, even if the browser still sees a connection, ms. */
-const SILENCE = 6000;
+const SILENCE_TIMEOUT = 6000;
 /** The delay after which a hidden tab closes its stream, ms. */
-const HIDDEN = 10_000;
+const HIDDEN_TIMEOUT = 10_000;
 /** Subscriptions within this time open a single stream, ms. */
-const TOGETHER = 30;
+const BATCH_DELAY = 30;
 /** The delays before a new try: the first and the longest, ms. */
-const RETRY = { first: 500, longest: 10_000 };
+const RETRY_DELAY = { first: 500, longest: 10_000 };
 
 /** The listeners by topic. Each accepts the data of its topic. @type {Map<string, Set<Listener<any>>>} */
 const topics = new Map();
@@ -106,7 +106,7 @@ function openSoon() {
   clearTimeout(timer);
   timer = setTimeout(() => {
     if ([...topics.keys()].sort().join() !== openTopics) open();
-  }, TOGETHER);
+  }, BATCH_DELAY);
 }
 
 function close() {
@@ -120,7 +120,7 @@ function close() {
 function lost(why) {
   close();
   if (!topics.size || state.paused || document.hidden) return;
-  const wait = Math.min(RETRY.longest, RETRY.first * 2 ** failures++);
+  const wait = Math.min(RETRY_DELAY.longest, RETRY_DELAY.first * 2 ** failures++);
   state.next = Date.now() + wait;
   setLive(false, why);
   timer = setTimeout(open, wait);
@@ -162,7 +162,7 @@ function greeted(data) {
 /** @param {Sample} sample */
 function remember(sample) {
   history.push(sample);
-  const old = history.findIndex((p) => p.at > sample.at - KEEP);
+  const old = history.findIndex((p) => p.at > sample.at - HISTORY);
   if (old > 0) history.splice(0, old);
 }
 
@@ -175,7 +175,7 @@ function open() {
   const asked = { topics: openTopics, ...(lastEventId ? { last: lastEventId } : {}) },
     query = String(new URLSearchParams(asked));
   tabs?.postMessage('');
-  const source = (stream = query.length > LONG ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + query));
+  const source = (stream = query.length > MAX_QUERY ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + query));
   heardAt = Date.now();
   for (const name of NAMES)
     source.addEventListener(name, (e) => {
@@ -206,11 +206,11 @@ export function start() {
     if (document.hidden) close();
   };
   setInterval(() => {
-    if (stream && topics.has('sample') && Date.now() - heardAt > SILENCE) lost('');
+    if (stream && topics.has('sample') && Date.now() - heardAt > SILENCE_TIMEOUT) lost('');
   }, 1000);
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hideTimer);
-    if (document.hidden) hideTimer = setTimeout(close, HIDDEN);
+    if (document.hidden) hideTimer = setTimeout(close, HIDDEN_TIMEOUT);
     else if (!stream && !state.paused) {
       failures = 0;
       open();

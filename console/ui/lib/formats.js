@@ -45,7 +45,7 @@ export async function gunzip(a) {
 }
 
 /** The greatest depth of nested MessagePack values. */
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 
 /** Converts MessagePack to text in the style of JSON. */
 class MessagePack {
@@ -123,7 +123,7 @@ class MessagePack {
   }
   /** Reads a value. @param {number} depth @returns {string} */
   read(depth) {
-    if (depth > DEEPEST) throw new Error('the value is nested too deeply');
+    if (depth > MAX_DEPTH) throw new Error('the value is nested too deeply');
     const c = this.view.getUint8(this.take(1));
     if (c < 0x80) return String(c);
     if (c >= 0xe0) return String(c - 256);

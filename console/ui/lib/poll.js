@@ -7,7 +7,7 @@ import { t } from './i18n.js';
 /** @import { Answers, Ctx, Lists } from './types.js' */
 
 /** After a slow read, the page waits this many times its duration before the next: to list the streams, the server looks at all keys. */
-const REST = 10;
+const PAUSE_FACTOR = 10;
 
 /**
  * Calls read now, and again ms after each call has ended, while the page is visible. It passes an error to ctx.fail, once until a call
@@ -34,7 +34,7 @@ export function poll(ctx, ms, read) {
         failed = !passing;
       }
     }
-    if (!over) timer = setTimeout(beat, Math.max(ms, REST * (performance.now() - began)));
+    if (!over) timer = setTimeout(beat, Math.max(ms, PAUSE_FACTOR * (performance.now() - began)));
   }
   ctx.onClose(() => {
     over = true;

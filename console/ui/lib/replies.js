@@ -7,7 +7,7 @@ import { t } from './i18n.js';
 /** @typedef {[Resp, Resp][]} Pairs */
 
 /** A table shows up to this many pairs; a longer reply is shown as text. */
-const MOST = 1000;
+const MAX_PAIRS = 1000;
 
 /** The pairs of a map; undefined for other replies. @param {Resp} reply */
 const pairsOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.map : undefined);
@@ -35,7 +35,7 @@ function mapTable(pairs) {
 export function mapTables(reply) {
   const maps = (Array.isArray(reply) ? reply : [reply]).map(pairsOf),
     n = maps.reduce((sum, m) => sum + (m ? m.length : Infinity), 0);
-  return maps.length && n <= MOST
+  return maps.length && n <= MAX_PAIRS
     ? h(
         'div',
         { class: 'table' },

@@ -6,13 +6,13 @@ import { t } from './i18n.js';
 /** @import { Column, TableOptions } from './types.js' */
 
 /** How many rows enter the document per frame, because the layout of 200 rows at once takes 100 ms. */
-const STEP = 40;
+const ROWS_PER_FRAME = 40;
 /** How many columns fit on a phone. If a table has more, or if its rows have buttons, each row becomes a card. */
-const PHONE = 4;
+const PHONE_COLUMNS = 4;
 /** How long a faded row stays, ms. quick applies if other rows wait for the place. */
 const FADE = { slow: 700, quick: 200 };
 /** How many of the rows in view must be alive if `most` limits them. */
-const LEAST_ALIVE = 5;
+const MIN_ALIVE = 5;
 
 /**
  * Sorts rows by a value, in ascending (direction 1) or descending (-1) order; rows without a value come last.
@@ -44,7 +44,7 @@ export function firstRows(rows, most, alive) {
   let living = 0;
   const end = rows.findIndex((row, i) => {
     if (alive(row)) living++;
-    return i + 1 >= most && living >= LEAST_ALIVE;
+    return i + 1 >= most && living >= MIN_ALIVE;
   });
   return end < 0 ? rows : rows.slice(0, end + 1);
 }
@@ -68,7 +68,7 @@ class Table {
     this.all = o.rows || [];
     /** The rows in order. The first `room` of them are in the document. @type {R[]} */
     this.ordered = this.all;
-    this.room = STEP;
+    this.room = ROWS_PER_FRAME;
     this.growing = false;
     /** The sort column and direction. @type {[string, number]} */
     this.sort = o.sort || ['', 1];
@@ -82,7 +82,7 @@ class Table {
     this.heads = new Map(o.columns.map((c) => [c.id, this.makeHead(c)]));
     this.chooseAll = h('input', { type: 'checkbox', 'aria-label': t('table.all'), on: { change: () => this.chooseEach() } });
     this.body = h('tbody');
-    const stack = o.stack || o.actions || o.columns.filter((c) => !this.isMinor(c)).length > PHONE;
+    const stack = o.stack || o.actions || o.columns.filter((c) => !this.isMinor(c)).length > PHONE_COLUMNS;
     this.inner = h('table', { 'aria-label': o.label, class: stack ? 'stack' : undefined }, h('thead', null, this.makeHeadRow()), this.body);
     this.none = h('div', { class: 'empty' });
     this.el = h('div', { class: 'table' }, this.inner, this.none);
@@ -280,12 +280,12 @@ class Table {
   /** Adds the rows to the document in steps, one per frame. @param {(tr: HTMLTableRowElement, row: R) => void} [change] */
   grow(change) {
     list(this.body, this.ordered.slice(0, this.room), this.o.key, (row) => this.makeRow(row), change);
-    if (this.ordered.length <= STEP) this.room = STEP;
+    if (this.ordered.length <= ROWS_PER_FRAME) this.room = ROWS_PER_FRAME;
     if (this.growing || this.ordered.length <= this.room) return;
     this.growing = true;
     requestAnimationFrame(() => {
       this.growing = false;
-      this.room += STEP;
+      this.room += ROWS_PER_FRAME;
       this.grow();
     });
   }

@@ -28,14 +28,14 @@ const SCREENS = new Map([
   ['stream', 'streams'],
 ]);
 /** The number of items on a page, and how long after a deadline the page reads the items again, ms. */
-const COUNT = 200,
-  LATER = 800;
+const PAGE_SIZE = 200,
+  RELOAD_DELAY = 800;
 /**
- * If the news give a deadline that differs from the page's by more than MOVED, it has moved; if the deadline is nearer than NEAR, the key
+ * If the news give a deadline that differs from the page's by more than MOVE_TOLERANCE, it has moved; if the deadline is nearer than EXPIRED_WITHIN, the key
  * has expired, ms.
  */
-const MOVED = 1500,
-  NEAR = 1000;
+const MOVE_TOLERANCE = 1500,
+  EXPIRED_WITHIN = 1000;
 
 /** The key of the route. @param {string} k */
 function keyOf(k) {
@@ -275,7 +275,7 @@ class Key {
   lost(at) {
     const { data } = this,
       until = data ? data.now + this.life() : Infinity;
-    if (until <= clock() + NEAR) this.end(until);
+    if (until <= clock() + EXPIRED_WITHIN) this.end(until);
     else this.end(at, data ? 'key.gone' : 'key.missing');
   }
 
@@ -325,7 +325,7 @@ class Key {
     fill(this.body, this.items.el);
     this.items.el.addEventListener('expired', () => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.load(), LATER);
+      this.timer = setTimeout(() => this.load(), RELOAD_DELAY);
     });
   }
 
@@ -355,7 +355,7 @@ class Key {
     const { data, latest: x } = this;
     if (!data || !x || x.at < data.now) return;
     const pttl = data.pttl ?? NaN,
-      moved = x.pttl >= 0 && Math.abs(x.at + x.pttl - data.now - pttl) > MOVED;
+      moved = x.pttl >= 0 && Math.abs(x.at + x.pttl - data.now - pttl) > MOVE_TOLERANCE;
     if (x.version !== data.version || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== pttl < 0 || moved) this.load(true);
   }
 
@@ -367,7 +367,7 @@ class Key {
   noteSpan(before, isNew) {
     const { pttl = -1, now } = this.view(),
       old = before?.pttl ?? -1,
-      isSame = before && (old < 0 ? pttl < 0 : pttl >= 0 && Math.abs(before.now + old - now - pttl) <= MOVED);
+      isSame = before && (old < 0 ? pttl < 0 : pttl >= 0 && Math.abs(before.now + old - now - pttl) <= MOVE_TOLERANCE);
     if (!isSame) this.whole = before && isNew ? Math.max(pttl, 0) : 0;
   }
 
@@ -379,7 +379,7 @@ class Key {
       place = from + ' ' + order + ' ' + finding;
     try {
       const before = this.data;
-      this.data = await get('key', { db: ctx.db, k, from, count: COUNT, find: finding, order }, ctx.stop);
+      this.data = await get('key', { db: ctx.db, k, from, count: PAGE_SIZE, find: finding, order }, ctx.stop);
       this.noteSpan(before, isNews);
       const { version, type } = this.data,
         isSame = before && before.version === version && before.type === type && place === this.place;

@@ -21,16 +21,16 @@ const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lo
 /** The sizes that the filter offers, bytes. */
 const SIZES = ['1024', '65536', '1048576'];
 /** The rows on a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
-const PAGE = { list: 200, tree: 1000 },
+const PAGE_SIZE = { list: 200, tree: 1000 },
   KEEP = 2000,
   BRANCHES = 500;
 /** How many keys the screen reads by itself, and the number of rows below which the list reads on because others have expired. */
-const FIRST = { list: 200, tree: 20_000 },
-  FEW = 50;
+const READ_AHEAD = { list: 200, tree: 20_000 },
+  MIN_ROWS = 50;
 /** How many keys the server checks for one page before the screen asks whether to continue. */
-const LOOK = 1e7;
+const MAX_CHECKED = 1e7;
 /** The pause between two drawings of the tree while all keys are read, ms, and the number of rows up to which the list grows. */
-const DRAW = { ms: 2000, rows: 500 };
+const REDRAW = { ms: 2000, rows: 500 };
 
 /** The filter in the address. @param {Map<string, string>} params */
 function filterOf(params) {
@@ -62,7 +62,7 @@ const keyColumns = (ctx) => [
 ];
 
 /** The actions on selected keys. */
-const MANY = ['keys.del', 'keys.ttl', 'keys.rename', 'keys.copy'];
+const BULK_ACTIONS = ['keys.del', 'keys.ttl', 'keys.rename', 'keys.copy'];
 
 /** The name of a branch. A prefix of several keys looks different from a key. @param {Branch} r */
 const branchCell = (r) => h('span', { class: r.folder ? 'strong' : '' }, r.folder ? '▸ ' : '', show(r.k, 100));
@@ -114,7 +114,7 @@ class Tree {
  * wanted.
  * @param {number} want
  */
-const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, cut: false, total: 0, want, rest: LOOK });
+const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, cut: false, total: 0, want, rest: MAX_CHECKED });
 
 /** The screen. */
 class Keys {
@@ -123,8 +123,8 @@ class Keys {
     this.ctx = ctx;
     this.filter = filterOf(ctx.params);
     this.isTree = ctx.params.get('view') === 'tree';
-    this.page = this.isTree ? PAGE.tree : PAGE.list;
-    this.first = this.isTree ? FIRST.tree : FIRST.list;
+    this.page = this.isTree ? PAGE_SIZE.tree : PAGE_SIZE.list;
+    this.first = this.isTree ? READ_AHEAD.tree : READ_AHEAD.list;
     this.state = begin(this.first);
     /** Whether a page is loading, and whether the user has asked for all keys. */
     this.busy = false;
@@ -170,7 +170,7 @@ class Keys {
       open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
       columns: keyColumns(ctx),
       // only users who may change keys get boxes to select them
-      select: MANY.some(ctx.can) ? (rows) => this.paintPicked(rows) : undefined,
+      select: BULK_ACTIONS.some(ctx.can) ? (rows) => this.paintPicked(rows) : undefined,
       actions: (now) => [
         copier(() => text(now().k)),
         ctx.button('keys.ttl', 'TTL', () => this.setTTL(now()), { small: true }),
@@ -194,7 +194,7 @@ class Keys {
   /** Rows of the list have expired. If few are left, the next keys fill the list. */
   expired() {
     this.paintNote();
-    if (!this.state.done && this.list.rows().length < FEW) this.lookFurther();
+    if (!this.state.done && this.list.rows().length < MIN_ROWS) this.lookFurther();
   }
 
   emptyText() {
@@ -246,7 +246,7 @@ class Keys {
 
   lookFurther() {
     this.state.want = this.state.found + this.page;
-    this.state.rest = this.state.looked + LOOK;
+    this.state.rest = this.state.looked + MAX_CHECKED;
     this.next();
   }
 
@@ -292,7 +292,7 @@ class Keys {
   /** Whether to draw the keys read so far now. A walk over many keys brings a page each few ms, and drawing takes longer. */
   isDrawn() {
     if (!this.goesOn()) return true;
-    return this.isTree ? Date.now() - this.drawnAt > DRAW.ms : !this.all || this.list.rows().length < DRAW.rows;
+    return this.isTree ? Date.now() - this.drawnAt > REDRAW.ms : !this.all || this.list.rows().length < REDRAW.rows;
   }
 
   /** @param {KeyPage} a */
@@ -320,7 +320,7 @@ class Keys {
     this.busy = true;
     try {
       const { match, prefix, type, ttl: life, size } = this.filter,
-        limit = this.all ? PAGE.tree : this.page,
+        limit = this.all ? PAGE_SIZE.tree : this.page,
         a = await get('keys', { db: ctx.db, cursor: state.cursor, match, prefix, type, ttl: life || 'any', size, limit }, ctx.stop);
       if (state !== this.state) return; // another walk has started meanwhile
       this.add(a);

@@ -20,7 +20,7 @@ const RATES = [
   { name: 'denied', word: 'limits.rate.denied', cls: 's-look' },
 ];
 /** An example request that creates a limiter. */
-const FIRST = 'RL.TAKE api:ann 5 60000';
+const FIRST_COMMAND = 'RL.TAKE api:ann 5 60000';
 
 /**
  * The columns about the state of a limiter; of returns the state, or null.
@@ -105,7 +105,7 @@ export function open(root, ctx) {
       ' ',
       resetButton(now),
     ],
-    empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), firstCommand(ctx, FIRST)]),
+    empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), firstCommand(ctx, FIRST_COMMAND)]),
   });
   fill(
     root,

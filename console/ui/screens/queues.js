@@ -23,7 +23,7 @@ const RATES = [
 ];
 const FIRST_COMMAND = 'DQ.ADD mail * hello DELAY 30000';
 /** The delay after which a due job is late, ms. */
-const LATE = 5000;
+const LATE_AFTER = 5000;
 
 /** The name of a queue, with badges for its special states. @param {Ctx} ctx @param {Row} r */
 const nameCell = (ctx, r) => [
@@ -56,7 +56,7 @@ const columns = (ctx) => [
   // Dead letters are never late, because no worker waits for them.
   column.of('late', t('queues.late'), (r) => (r.sources.length ? -1 : r.late), {
     num: true,
-    cell: (r) => (r.ready && !r.sources.length ? h('span', { class: ['steady', r.late > LATE && 'look'] }, span(r.late)) : '–'),
+    cell: (r) => (r.ready && !r.sources.length ? h('span', { class: ['steady', r.late > LATE_AFTER && 'look'] }, span(r.late)) : '–'),
   }),
   column.of('next', t('queues.next'), (r) => r.next ?? Infinity, {
     num: true,

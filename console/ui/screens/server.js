@@ -18,9 +18,9 @@ import { t, num, size, span } from '../lib/i18n.js';
 
 export const title = 'server.title';
 /** The sections of INFO that other screens show. */
-const ELSEWHERE = ['commandstats', 'latencystats', 'errorstats'];
+const OTHER_SCREENS = ['commandstats', 'latencystats', 'errorstats'];
 /** Differences of the clocks, us. Below the first one the page shows none; from the second one on the clock needs attention. */
-const OFFSET = { least: 1000, look: 1e6 };
+const CLOCK_OFFSET = { least: 1000, look: 1e6 };
 
 /** @returns {Column<Field>[]} */
 const columns = () => [
@@ -32,8 +32,8 @@ const columns = () => [
 /** The difference between the machine's clock and the server's. @param {Record<string, string>} expiry */
 function clockProperty(expiry) {
   const offset = Number(expiry.clock_offset_us) || 0,
-    words = span(Math.abs(offset) < OFFSET.least ? 0 : offset / 1000);
-  return expiry.clock_offset_us !== undefined && property(t('server.clock'), words, Math.abs(offset) > OFFSET.look ? 'look' : '');
+    words = span(Math.abs(offset) < CLOCK_OFFSET.least ? 0 : offset / 1000);
+  return expiry.clock_offset_us !== undefined && property(t('server.clock'), words, Math.abs(offset) > CLOCK_OFFSET.look ? 'look' : '');
 }
 
 /** @param {ServerAnswer['info']} info @returns {Child[]} */
@@ -54,7 +54,7 @@ function properties({ server = {}, replication: repl = {}, memory = {}, expiry =
 /** @param {ServerAnswer['info']} info @returns {Field[]} */
 const fieldsOf = (info) =>
   Object.entries(info)
-    .filter(([section]) => !ELSEWHERE.includes(section))
+    .filter(([section]) => !OTHER_SCREENS.includes(section))
     .flatMap(([section, fields]) => Object.entries(fields).map(([name, value]) => ({ section, name, value })));
 
 /** @param {HTMLElement} root @param {Ctx} ctx */

@@ -11,17 +11,17 @@ import { kept } from '../user.js';
 
 export const title = 'shell.title';
 /** How many lines the history keeps, how many replies the screen shows, and how many commands it offers. */
-const KEEP = 200,
-  OFFERS = 8;
+const MAX_HISTORY = 200,
+  MAX_OFFERS = 8;
 /** The prefix of the keys under which the browser stores the histories, one for each user. Logout removes them: see frame.js. */
-const HISTORY = 'ebb.shell.';
-const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
+const HISTORY_KEY = 'ebb.shell.';
+const EXAMPLES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
 /** The lines that a user has typed, except those with a password. */
 export class History {
   /** @param {B} user */
   constructor(user) {
-    this.place = HISTORY + id(user);
+    this.place = HISTORY_KEY + id(user);
     /** @type {string[]} */
     this.lines = [];
     this.read();
@@ -40,7 +40,7 @@ export class History {
   /** @param {string} line */
   keep(line) {
     this.read();
-    this.lines = [...this.lines.filter((x) => x !== line), line].slice(-KEEP);
+    this.lines = [...this.lines.filter((x) => x !== line), line].slice(-MAX_HISTORY);
     this.at = this.lines.length;
     localStorage.setItem(this.place, JSON.stringify(this.lines));
   }
@@ -100,7 +100,7 @@ class Shell {
 
   /** Suggestions for the reader. */
   tries() {
-    const lines = TRIES.filter((line) => this.ctx.me.writes || !line.startsWith('SET'));
+    const lines = EXAMPLES.filter((line) => this.ctx.me.writes || !line.startsWith('SET'));
     return h(
       'ul',
       { class: 'tries' },
@@ -133,7 +133,7 @@ class Shell {
       word = s.trimEnd(),
       typed = this.commands.filter((x) => word && (word === x.name || s.startsWith(x.name + ' '))),
       [command] = typed.sort((a, b) => b.name.length - a.name.length),
-      offers = this.begun(s).slice(0, OFFERS),
+      offers = this.begun(s).slice(0, MAX_OFFERS),
       idle = t(isNarrow() ? 'shell.hint.phone' : 'shell.hint');
     fill(
       this.hint,
@@ -181,7 +181,7 @@ class Shell {
         element || h('pre', { class: ['value', cls] }, words),
       ),
     );
-    while (out.children.length > KEEP) out.lastElementChild?.remove();
+    while (out.children.length > MAX_HISTORY) out.lastElementChild?.remove();
   }
 
   clear() {

@@ -6,7 +6,7 @@ import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { filterBox, poll, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
-import { BEHIND, showStream } from '../cards/stream.js';
+import { MAX_LAG, showStream } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 
@@ -21,7 +21,7 @@ export const title = 'streams.title';
 /** If the lag of a group exceeds this share of the entries that the stream keeps, the group is about to lose entries. */
 const NEAR_LOSS = 0.8;
 /** How long an entry may be pending before it needs attention, ms. */
-const PENDING = 60_000;
+const PENDING_AFTER = 60_000;
 
 /** @param {StreamRow} s @returns {Row[]} */
 const rowsOf = ({ k, length, last, groups }) =>
@@ -47,13 +47,13 @@ const columns = (ctx, bounds) => [
         losing = most > 0 && lag > most * NEAR_LOSS;
       return [
         losing && [h('span', { class: 'badge look' }, t('streams.lag.losing', { share: percent(lag / most) })), ' '],
-        h('span', { class: losing ? 'look strong' : lag >= BEHIND ? 'badge look' : '' }, num(r.lag)),
+        h('span', { class: losing ? 'look strong' : lag >= MAX_LAG ? 'badge look' : '' }, num(r.lag)),
       ];
     },
   }),
   column.number('pending', t('streams.pending'), (r) => r.pending),
   column.duration('oldest', t('streams.oldest'), (r) => r.oldest, {
-    cell: (r) => h('span', { class: (r.oldest || 0) > PENDING ? 'look' : '' }, r.pending ? span(r.oldest) : '–'),
+    cell: (r) => h('span', { class: (r.oldest || 0) > PENDING_AFTER ? 'look' : '' }, r.pending ? span(r.oldest) : '–'),
   }),
   column.number('consumers', t('streams.consumers'), (r) => r.consumers),
   column.code('last', t('streams.last'), (r) => r.last, { minor: true }),
