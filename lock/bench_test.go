@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,30 @@ func BenchmarkOnceValue(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			if _, what, err := o.Do(ctx, strconv.Itoa(n), work); err != nil || what != lock.Did {
 				b.Fatal(what, err)
+			}
+		}
+	})
+}
+
+// BenchmarkLockApart acquires and releases locks of an embedded engine from many goroutines, each of which has its own lock.
+func BenchmarkLockApart(b *testing.B) {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	must(b, err)
+	defer c.Close()
+	var n atomic.Int64
+	b.SetParallelism(8)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		name := "lock" + strconv.FormatInt(n.Add(1), 10)
+		for pb.Next() {
+			lease, err := lock.Acquire(ctx, c, name, time.Minute)
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			if err != nil {
+				b.Error(err)
+				return
 			}
 		}
 	})

