@@ -266,7 +266,7 @@ func TestFaultsOfMarkupAreFound(t *testing.T) {
 	}
 	other := map[string]string{"code_test.go": ""}
 	for page, want := range map[string]int{
-		"# A head: `x`, [y](z)\n[a](#a-head-x-y)": 1, // z is no file
+		"# A head: `x`, [y](z)\n[a](#a-head-x-y)": 1, // z does not exist
 		"# A head\n[a](#a-head) [b](#b-head)":     1,
 		"[a](code_test.go) [b](no.md)":            1,
 		"[a](https://example.com/x#y) `[a](no)`":  0,
