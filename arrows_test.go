@@ -197,7 +197,7 @@ var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
 	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/testing/backends", "internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
-	// What is compressed as a whole is RDB files.
+	// Only RDB files are compressed as a whole.
 	"github.com/klauspost/compress": {"internal/rdb", "internal/testing/rdbtest"},
 	"github.com/pierrec/lz4":        {"internal/rdb", "internal/testing/rdbtest"},
 	"github.com/prometheus":         {"internal/test"}, // its linter looks at ours
@@ -461,7 +461,7 @@ var clockReaders = map[string]string{
 	"examples/funnel/":                       "it measures how long a wait was",
 	"internal/sessions/":                     "the end of a session, an instant of the program as in the libraries",
 	"internal/kit/rules.go":                  "how long a release takes, by the monotonic clock",
-	"limit/local.go":                         "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
+	"limit/local.go":                         "spans in this process, by the monotonic clock: an outage, and the permits meanwhile",
 	"examples/tour/":                         "it shows how late things are",
 	"examples/expiry-strategy/":              "it measures how late things are",
 	"examples/unpaid-orders/":                "it measures how late things are",
@@ -495,7 +495,7 @@ func TestNoTestSleepsOnTheWallClock(t *testing.T) {
 		if !s.test() || pkg != "time" || name != "Sleep" || slices.Contains(s.imports(), "testing/synctest") {
 			return // in a bubble a sleep takes no time
 		}
-		t.Errorf("%s: time.Sleep: use a manual clock, a synctest bubble, or wait for what is to happen", at)
+		t.Errorf("%s: time.Sleep: use a manual clock, a synctest bubble, or wait for the event", at)
 	})
 }
 

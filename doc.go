@@ -3,7 +3,7 @@
 //
 //	c, err := ebb.Open(ctx, "mem://")                          an engine in this process, private
 //	c, err := ebb.Open(ctx, "mem://sessions")                  the same, shared by name in this process
-//	c, err := ebb.Open(ctx, "file:///var/lib/app")             the same with files: what is written is kept
+//	c, err := ebb.Open(ctx, "file:///var/lib/app")             the same with files: writes are kept
 //	c, err := ebb.Open(ctx, "redis://user:pw@host:6379/0")     an ebb server, Redis or Valkey
 //	c, err := ebb.Open(ctx, "rediss://host:6380")              with TLS
 //	c, err := ebb.Open(ctx, "unix:///run/ebb.sock")            over a unix socket

@@ -147,7 +147,7 @@ func ExampleConn_Subscribe() {
 	// Output: 1 news the tide turns <nil>
 }
 
-// What has expired is announced at once.
+// An expiration is announced at once.
 func ExampleConn_PSubscribe() {
 	ctx := context.Background()
 	c, err := ebb.Open(ctx, "mem://")

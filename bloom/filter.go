@@ -320,7 +320,7 @@ func (f *Filter[T]) learn(what string, v conn.Value) error {
 	if what == "config" {
 		return f.adopt(v.Str)
 	}
-	if room, m, _ := f.made.Load().shape(int(v.Int) - 1); m == 0 { // it is not made, and what is there is found
+	if room, m, _ := f.made.Load().shape(int(v.Int) - 1); m == 0 { // it is not made, and the other layers stay
 		return fmt.Errorf("%w: a layer for %d more would have more than 2^32 bits", ErrFull, room)
 	}
 	for n := f.layers.Load(); n < v.Int; n = f.layers.Load() {

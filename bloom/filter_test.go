@@ -295,7 +295,7 @@ func TestValuesAgeByTheWindow(t *testing.T) {
 				}
 			}
 			if yes, err := f.Contains(ctx, -1); !yes || err != nil {
-				t.Fatal("what is renewed is forgotten", err)
+				t.Fatal("a renewed value is forgotten", err)
 			}
 			if n, err := f.Count(ctx); n > 13 || n < min(int64(at), 9) || err != nil {
 				t.Fatal(at, "counts", n, err)
@@ -346,7 +346,7 @@ func TestAFilterStaysAsItWasMade(t *testing.T) {
 	})
 }
 
-// A layer that no string has room for is not made, and what is there stays found.
+// A layer that no string has room for is not made, and earlier values stay found.
 func TestAFilterThatCannotGrowIsFull(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()

@@ -73,7 +73,7 @@ const maxBits = 1 << 32
 // shape returns the number of bits of a layer, and how many belong to a value.
 //
 // k = ceil(log2(1/p)) bits for each value leave half of all bits unset when the
-// filter is full, where it is smallest (Bloom, 1970). The rate of what is found by
+// filter is full, where it is smallest (Bloom, 1970). The rate of values that are found by
 // mistake is q^k, where the share q of the bits is set; q = p^(1/k) is reached with
 // n values in m = -kn / ln(1-q) bits. 64 more are for the spread of the number of
 // bits set in small layers.

@@ -36,7 +36,7 @@ type request[K comparable, V any] struct {
 //
 // A call never returns a value older than a Set or Delete that had returned before the call. With
 // Options.Local this holds for the writes of this Cache. Writes of other programs count once the backend
-// reports them: at once, or after up to 45 s if the connection loses what is sent through it. Without reports
+// reports them: at once, or after up to 45 s if the connection loses messages. Without reports
 // they count after a tenth of Fresh.
 //
 // If a loader fails, its call and the calls of the same process that wait for it get the error; a waiting

@@ -55,7 +55,7 @@ func TestAStepOfTheWallIsSlewed(t *testing.T) {
 		if lead.Microseconds() != want || steps != b2i(step > stepSize || step < -stepSize) {
 			t.Errorf("step %d: after 10 s the wall leads by %v, want %d us; %d steps", step, lead, want, steps)
 		}
-		// No look for an hour: what is left of the step does not grow.
+		// No look for an hour: the rest of the step does not grow.
 		mono += 3600e6
 		wall += 3600e6
 		if now := c.look(); max(wall-now, now-wall) > max(want, -want) {

@@ -444,7 +444,7 @@ func (b *bench) expire(db string, n int) {
 	b.admin("SELECT", "0")
 }
 
-// names returns the keys of expired events, and what was skipped.
+// names returns the keys of expired events, and the number of skipped ones.
 func names(t *testing.T, data []string) (keys []string, skipped int64) {
 	t.Helper()
 	for _, d := range data {

@@ -168,7 +168,7 @@ func addBuckets(to map[float64]uint64, x admin.Metric) {
 	to[math.Inf(1)] += x.Count
 }
 
-// quantile returns the value below which a share of the distribution lies, counting only what was added since
+// quantile returns the value below which a share of the distribution lies, counting only the values since
 // before. It returns false if nothing was added. It interpolates within a bucket.
 func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
 	bounds := slices.Sorted(maps.Keys(now))

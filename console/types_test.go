@@ -28,7 +28,7 @@ func TestTheTypesOfThePagesAreThoseOfTheAPI(t *testing.T) {
 	}
 	got, err := os.ReadFile(rowsFile)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not that of the structs (%v): go test ./console -run TheTypes -update, and read what has changed", rowsFile, err)
+		t.Errorf("%s is not that of the structs (%v): go test ./console -run TheTypes -update, and read the difference", rowsFile, err)
 	}
 	for _, line := range []string{"export interface LimitRow {", "  pttl?: number; // ms; -1: no deadline", "  k: B;",
 		"export interface LimitsAnswer extends Ranked<LimitRow> {"} {

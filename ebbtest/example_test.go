@@ -97,7 +97,7 @@ func ExampleBackend_Restart() {
 	// NOSCRIPT No matching script. Please use EVAL.
 }
 
-// What is stored, and how long it lives on, without contexts and errors.
+// Values and their remaining lives, without contexts and errors.
 func ExampleData() {
 	t := exampleT()
 	defer t.end()

@@ -35,7 +35,7 @@ func TestAHungBackendKeepsWhatItIsTold(t *testing.T) {
 		if n := c.Incr(t.Context(), "after").Val(); n != 1 {
 			t.Error(n)
 		}
-		for b.Data.Get("sent") != "1" { // what was sent is run, if a little later
+		for b.Data.Get("sent") != "1" { // the command that was sent runs, if a little later
 			must(t, c.Ping(t.Context()).Err())
 		}
 		if b.Data.Exists("not sent") {

@@ -104,7 +104,7 @@ func TestACallThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 	release()
 	check(t, "the next call", int64(1))(c.Incr(ctx, "next"))
 	_, err = direct.Get(ctx, "late")
-	wantErr(t, "what had not been sent", ebb.ErrNil)(nil, err)
+	wantErr(t, "a command that was not sent", ebb.ErrNil)(nil, err)
 }
 
 func TestAWaiterIsServedWhenOthersFail(t *testing.T) {

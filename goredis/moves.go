@@ -11,8 +11,8 @@ import (
 )
 
 // moves notes to which server the connections of a client lead that follows Sentinel. When Sentinel names another master, go-redis
-// connects its pool to that one, and a subscription stays with the old master, which may live on for a while and say nothing of
-// what is written to the new one. So a subscription ends once the pool has connected to another server.
+// connects its pool to that one, and a subscription stays with the old master, which may live on for a while and does not
+// announce the writes to the new one. So a subscription ends once the pool has connected to another server.
 type moves struct {
 	mu    sync.Mutex
 	dials int           // connections of the pool so far

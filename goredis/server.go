@@ -49,7 +49,7 @@ type driver struct {
 	nodes  *cluster      // of a cluster's client
 	auto   *autoPipeline // of one
 	moves  *moves        // of one that follows Sentinel
-	policy remote.Policy // what is sent again
+	policy remote.Policy // the retries
 	owned  bool          // Close closes client
 	name   string        // the URL, without its password
 

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// The old master lives on and says nothing of what is written to the new one.
+// The old master lives on and does not announce the writes to the new one.
 func TestASubscriptionFollowsThePoolToAnotherMaster(t *testing.T) {
 	old, next := realserver.NewProcess(t, realserver.Ebb(t)), realserver.NewProcess(t, realserver.Ebb(t))
 	old.Start()

@@ -323,7 +323,7 @@ func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 			}
 		}
 		if r, err := day.Peek(ctx, key); r.Remaining != 2 || err != nil {
-			t.Errorf("what was refused was taken: %+v %v", r, err)
+			t.Errorf("a refused request has taken permits: %+v %v", r, err)
 		}
 		ok, r, err := AllowAll(ctx, day.RequestN(key, 2), log.RequestN(key, 4))
 		if !ok || err != nil || r[0].Remaining != 0 || r[1].Remaining != 0 || r[1].Taken != 4 {

@@ -32,13 +32,13 @@ func TestAContextThatIsLookedAtLateSaysTheSame(t *testing.T) {
 		must(t, err)
 		must(t, second(b.Del(ctx, l.Name())))
 		if err := lost.Renew(ctx); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("renewal of what is lost: %v", err)
+			t.Errorf("renewal of a lost lease: %v", err)
 		}
 		if late := lost.Context(); late.Err() == nil || !errors.Is(context.Cause(late), lock.ErrLost) {
 			t.Errorf("after the loss: %v", context.Cause(late))
 		}
 		if err := lost.Release(ctx); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("release of what is lost: %v", err)
+			t.Errorf("release of a lost lease: %v", err)
 		}
 
 		over := errors.New("the work is over")

@@ -181,7 +181,7 @@ func TestALeaseThatIsOverGoesToAWaiter(t *testing.T) {
 					t.Errorf("%s: token %d after %d", kind, second.Token(), first.Token())
 				}
 				if err := first.Release(ctx); !errors.Is(err, lock.ErrLost) {
-					t.Errorf("%s: release of what is over: %v", kind, err)
+					t.Errorf("%s: release of a lease that is over: %v", kind, err)
 				}
 				if err := errors.Join(second.Renew(ctx), second.Release(ctx)); err != nil {
 					t.Error(kind, err)

@@ -46,7 +46,7 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return l.trySet(ctx, n, "1")
 }
 
-// CountDown counts one, and returns what is left. At zero, or if the latch was never Set, it
+// CountDown counts one, and returns the rest. At zero, or if the latch was never Set, it
 // does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.core.LogFirstUse(l)
@@ -57,7 +57,7 @@ func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	return max(n, 0), nil
 }
 
-// Count returns what is left to count.
+// Count returns the number that is left to count.
 func (l *Latch) Count(ctx context.Context) (int64, error) { return l.readNumber(ctx) }
 
 // Wait returns when the count is zero. Before Set the count is zero too. Wait ends with the

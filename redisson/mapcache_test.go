@@ -115,7 +115,7 @@ func TestAMapIsSharedWithJava(t *testing.T) {
 			t.Error("idle time counts:", d, ok, err)
 		}
 		if n, err := j.c.HLen(ctx, name).Result(); n != 4 || err != nil {
-			t.Error("what is dead is swept:", n, err)
+			t.Error("dead entries are swept:", n, err)
 		}
 		if n, err := m.Remove(ctx, "theirs", "ours", "ours idle", "ever"); n != 4 || err != nil {
 			t.Error(n, err)

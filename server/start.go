@@ -264,7 +264,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // Close ends the server as SHUTDOWN NOSAVE NOW FORCE does: it writes no snapshot and waits for no
-// replica, gives replies five seconds, and syncs what was appended to the files. It ends a
+// replica, gives replies five seconds, and syncs the files. It ends a
 // Shutdown that waits, and may be called more than once.
 func (s *Server) Close() error {
 	s.now()

@@ -155,7 +155,7 @@ func (m *model) pass(r *rapid.T) {
 	m.b.Pass(time.Duration(rapid.IntRange(1, 90).Draw(r, "s")) * time.Second)
 }
 
-// finish takes what is left: in the end everything is done or dead, and nothing comes.
+// finish takes the remaining entries: in the end everything is done or dead, and nothing comes.
 func (m *model) finish(r *rapid.T) {
 	for len(m.fresh)+len(m.pending) > 0 {
 		m.b.Pass(3 * time.Minute)

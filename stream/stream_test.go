@@ -311,7 +311,7 @@ func TestAReaderGoesOnAfterAFault(t *testing.T) {
 			if faulty = b.FaultAt(b.Name("log")); !faulty {
 				break
 			}
-			writer.Go(func() { // what is added while roles change may be lost: more comes
+			writer.Go(func() { // entries that are added while roles change may be lost: more come
 				for ctx.Err() == nil {
 					_, _ = s.Add(ctx, 2)
 					b.Pass(20 * time.Millisecond)

@@ -297,8 +297,8 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// The model of a subscription is a slice: what was published since, but not what
-// comes after the backlog was full.
+// The model of a subscription is a slice: the messages since, but none
+// after the backlog was full.
 func TestASubscriptionIsASlice(t *testing.T) {
 	c, err := ebb.Open(t.Context(), "mem://")
 	if err != nil {

@@ -21,7 +21,7 @@ func doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [URL]",
-		Short: "Examine a server: what is wrong, why it matters, and what corrects it",
+		Short: "Examine a server: faults, why they matter, and what corrects them",
 		Long: `Examine a running server of ebb, Redis or Valkey: memory and eviction, files, expiry and events,
 delay queues, replication, clients, access, TLS, slow commands, the clock, and for a server on this machine the
 kernel, the disk and the limit of open files.

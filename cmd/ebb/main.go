@@ -6,7 +6,7 @@
 //	ebb demo      a server with sample data that changes, and the web console
 //	ebb cli       a client for the command line
 //	ebb health    report by the exit status whether a server can be used
-//	ebb doctor    examine a server: what is wrong, why, and what corrects it
+//	ebb doctor    examine a server: faults, their reasons and corrections
 //	ebb handover  make a replica the master before a server stops
 //	ebb migrate   move the data of running servers, a cluster or files to ebb, and back
 //	ebb queue     inspect queues, pause them, run jobs again

@@ -272,7 +272,7 @@ func cache() measurement {
 	var cfg loadgen.CacheConfig
 	return measurement{
 		use: "cache", short: "Hit ratio and memory of the eviction policies",
-		long: `Read keys by a Zipf distribution, write what is missing, and print the hit ratio
+		long: `Read keys by a Zipf distribution, write missing keys, and print the hit ratio
 and the memory that the server holds at --maxmemory under each eviction policy.
 Deletes all keys of the server.`,
 		common: &cfg.Common, pid: "memory",

@@ -1,4 +1,4 @@
-// What an eye, a keyboard and a screen reader need of what is visible now. The value is a list of sentences, empty if nothing is wrong.
+// What an eye, a keyboard and a screen reader need of the visible page. The value is a list of sentences, empty if nothing is wrong.
 (() => {
   const wrong = new Set();
   const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;

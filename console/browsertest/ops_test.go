@@ -203,7 +203,7 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	p.Fill(`$('#screen input[type=search]')`, "150 .. 151")
 	p.Press(kb.Enter)
 	p.Eventually(row("150-1") + ` && ` + row("151-1") + ` && !(` + row("152-1") + `) && !(` + row("101-1") + `)`)
-	s.Do("XADD", "orders", "900-1", "id", "new") // the page follows, and the field keeps what is typed
+	s.Do("XADD", "orders", "900-1", "id", "new") // the page follows, and the field keeps its text
 	p.Eventually(`/Items\s+303/.test(text('#screen .facts')) && $('#screen input[type=search]').value === '150 .. 151' && ` + row("150-1"))
 	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
 }

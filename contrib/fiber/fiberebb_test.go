@@ -41,7 +41,7 @@ func TestFiberIsLimited(t *testing.T) {
 
 // conn is a connection from an address, with one request to read.
 type conn struct {
-	net.Conn // nil: what is called is below
+	net.Conn // nil: the methods that are called are below
 	from     net.Addr
 	in       *strings.Reader
 	out      bytes.Buffer

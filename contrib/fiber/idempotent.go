@@ -37,7 +37,7 @@ func Idempotent(once *lock.OnceValue[httpidem.Response], scope func(c fiber.Ctx)
 		was := c.Context()
 		w := &held{header: fieldsOf(c)}
 		idempotent(http.HandlerFunc(func(inner http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // fiber has the body; httpidem hashes what is read here
+			_, _ = io.Copy(io.Discard, r.Body) // fiber has the body; httpidem hashes the bytes that are read here
 			c.SetContext(r.Context())
 			defer c.SetContext(was)
 			if err := c.Next(); err != nil {

@@ -176,7 +176,7 @@ func (s *Store) Save(r *http.Request, w http.ResponseWriter, session *gorilla.Se
 	return nil
 }
 
-// Renew deletes what is stored of a session, and lets its next Save store it under a new id. Call it before Save when
+// Renew deletes the stored data of a session, and lets its next Save store it under a new id. Call it before Save when
 // the user logs in, or gets other rights: an attacker who has planted a cookie of a session of his own then has
 // a cookie of nothing.
 func (s *Store) Renew(r *http.Request, session *gorilla.Session) error {

@@ -43,7 +43,7 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// FindCtx returns the data of a session. found is false if there is none, or what is under its key is not a
+// FindCtx returns the data of a session. found is false if there is none, or the value of its key is not a
 // session.
 func (s *Store) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
 	return s.s.Find(ctx, token)

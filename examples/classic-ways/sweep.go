@@ -118,7 +118,7 @@ func staleInMap(ctx context.Context, b *bench) (int64, error) {
 	return m.Len(ctx)
 }
 
-// used returns the memory that the server uses, once it has freed what was deleted before.
+// used returns the memory that the server uses, once it has freed deleted keys.
 func (b *bench) used(ctx context.Context) (bytes int64, err error) {
 	err = until(ctx, "the server frees memory in the background", func() (bool, error) {
 		v, err := b.c.Do(ctx, "INFO", "memory")

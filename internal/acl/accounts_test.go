@@ -120,7 +120,7 @@ func TestUsersAreSavedAndLoaded(t *testing.T) {
 	}
 }
 
-// The log counts what is refused again within a minute, and keeps the newest entries.
+// The log counts a request that is refused again within a minute, and keeps the newest entries.
 func TestTheLogJoinsTheSameRefusalsOfAMinute(t *testing.T) {
 	var l Log
 	r := Refusal{Why: DeniedKey, Object: "k", User: "ann"}

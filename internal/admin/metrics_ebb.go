@@ -50,7 +50,7 @@ func (r *scrape) group() {
 func (r *scrape) expiry() {
 	c := &r.v.Counters
 	for l := range engine.Levels {
-		r.counter("ebb_expired_total", "What was removed because its deadline had passed, by level.",
+		r.counter("ebb_expired_total", "Removals of keys and items whose deadline had passed, by level.",
 			float64(c.Lag[l].Count), "level", l.String())
 	}
 	for l := range engine.Levels {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model keeps every chunk's bytes; what is freed is lent again.
+// The model keeps every chunk's bytes; freed memory is lent again.
 func TestChunksKeepTheirBytes(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		pool := NewPool()

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
-// collapseHuge moves what is in b to huge pages, while others use it. Before Linux 6.1 the system does so in its own time.
+// collapseHuge moves the pages of b to huge pages, while others use it. Before Linux 6.1 the system does so in its own time.
 func collapseHuge(b []byte) {
 	adviseHuge(b)
 	_ = unix.Madvise(b, unix.MADV_COLLAPSE)

@@ -247,7 +247,7 @@ func nth(r packed.Run, k, n int) packed.Iter {
 }
 
 // splitInsert splits a block before its stored element m, then inserts before
-// what was element k.
+// the old element k.
 func (l *List) splitInsert(g, e, k, m int, elem []byte, deadline int64) bool {
 	i := l.before(g, e) + k
 	if !l.split(g, e, m) {

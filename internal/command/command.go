@@ -486,7 +486,7 @@ func (a *Arg) write(w *wire.Writer, next *int) {
 	w.Patch(at, n)
 }
 
-// docKind is the kind COMMAND DOCS shows: what is only routed like a key is a
+// docKind is the kind COMMAND DOCS shows: an argument that is only routed like a key is a
 // string.
 func (a *Arg) docKind() Kind {
 	if a.Kind == KindKey && a.Access&NotKey != 0 {

@@ -30,8 +30,8 @@ func (k Kind) String() string { return kindNames[k] }
 //		Opt(OneOf("condition", Token("NX"), Token("XX"))),
 //		Block("FIELDS", Count("numfields"), Many("field"))}
 //
-// reads "key milliseconds [NX | XX] FIELDS numfields field [field ...]". What is
-// not wrapped in Opt must be there. Neighbouring optional arguments that begin
+// reads "key milliseconds [NX | XX] FIELDS numfields field [field ...]". An argument
+// that is not wrapped in Opt must be there. Neighbouring optional arguments that begin
 // with a token may come in any order, each at most once.
 type Arg struct {
 	Name  string // lower case

@@ -32,7 +32,7 @@ func (s *Spec) Match(args [][]byte) error {
 type matcher struct {
 	in  [][]byte
 	far int   // the farthest place that did not match
-	why error // and what was wrong there
+	why error // the fault at that place
 }
 
 type then func(pos, count int) bool

@@ -41,7 +41,7 @@ type Spec struct {
 	// ("* " and "1. " begin an item).
 	Replies string
 	// Errors lists what the command refuses, beside a wrong type, wrong arity and
-	// what is not a number: "TEXT: when".
+	// arguments that are not numbers: "TEXT: when".
 	Errors []string
 	// Run executes the command. A container without Run needs a subcommand.
 	Run func(*Ctx) error

@@ -358,8 +358,8 @@ func (s *Spec) checkShape() error {
 	return nil
 }
 
-// checkArgs checks a grammar: names, tokens, and that what is optional can be
-// told from what follows.
+// checkArgs checks a grammar: names, tokens, and that an optional argument can be
+// told from the next one.
 func checkArgs(args []Arg) error {
 	for i := range args {
 		a := &args[i]

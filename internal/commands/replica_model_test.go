@@ -316,7 +316,7 @@ func TestReplicasHideWhatHasExpired(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := f.replica.db.Stats(); s.Expired+s.ExpiredLazily+s.ExpiredItems+s.LeasesExpired != 0 {
-			t.Fatalf("a replica counts what has expired: %+v", s)
+			t.Fatalf("a replica counts expirations: %+v", s)
 		}
 		if rapid.Bool().Draw(t, "promoted") {
 			f.promote(t)

@@ -42,7 +42,7 @@ var specGetFresh = command.Spec{
 		"* `stale`: the value, and the time until it is gone.\n" +
 		"* `refresh`: the caller is elected to load a new value. It gets the stale value, nil if there is none, the token for SET with " +
 		"IFTOKEN, and its lease.\n" +
-		"* `absent`: no value, and what is left of another client's lease, -1 if there is none.\n\n" +
+		"* `absent`: no value, and the rest of another client's lease, -1 if there is none.\n\n" +
 		"LEASE says that the caller can load the value, and how long it may take, up to an hour; without it no client is elected.\n\n" +
 		"* One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
 		"missing key included: what its holder has loaded may be older than the change.\n" +

@@ -134,8 +134,8 @@ var specIncrEx = command.Spec{
 		command.Opt(command.TokenArg("LBOUND", command.Str("lowerbound"))), command.Opt(command.TokenArg("UBOUND", command.Str("upperbound"))),
 		command.Opt(command.Token("SATURATE")),
 		expiryArgs(command.Token("PERSIST")), command.Opt(command.Token("ENX"))}, modifiers()...),
-	Replies: "The new value and what was added. A result out of bounds changes nothing and adds 0; with SATURATE it becomes the bound. " +
-		"ENX sets the time only where the key has none. Integers, or with BYFLOAT strings (RESP3: doubles).",
+	Replies: "The new value and the number that was added. A result out of bounds changes nothing and adds 0; with SATURATE it becomes the " +
+		"bound. ENX sets the time only where the key has none. Integers, or with BYFLOAT strings (RESP3: doubles).",
 	Examples: `
 > INCREX calls UBOUND 2 EX 60 ENX
 1) (integer) 1

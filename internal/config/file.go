@@ -26,7 +26,7 @@ type ParseError struct {
 	Where string // file name or "command line"
 	Line  int    // from 1; 0 on the command line
 	Text  string // the line; without its value if that is a secret
-	Err   error  // what is wrong, worded as Redis words it
+	Err   error  // the fault, worded as Redis words it
 	Hint  string // a valid form, "" if the error says it already
 }
 
@@ -328,7 +328,7 @@ func (s *Set) assign(d *Directive, words []string, at string) error {
 }
 
 // addSave joins a save line to those before it. The first one of all replaces
-// the default, and an empty one takes back what was given so far.
+// the default, and an empty one takes back the values so far.
 func (s *Set) addSave(words []string, v, old Value) Value {
 	empty := len(words) == 0 || len(words) == 1 && words[0] == ""
 	if s.saveGiven && !empty {

@@ -271,7 +271,7 @@ func FuzzParse(f *testing.F) {
 		}
 		same, err := s.rewritten(text, noFiles{})
 		if err != nil || same != text {
-			t.Fatalf("rewriting what has not changed: %v\n%q", err, same)
+			t.Fatalf("rewriting an unchanged file: %v\n%q", err, same)
 		}
 		if err := s.Change(true, "timeout", "77", "save", "5 6", "masterauth", "\x00 \"", "maxmemory", "3gb"); err != nil {
 			t.Fatal(err)

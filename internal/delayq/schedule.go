@@ -146,7 +146,7 @@ func (q *Queue) EachSchedule(visit func(s *Schedule)) {
 	}
 }
 
-// Ticked notes what has happened to a schedule of the queue. A schedule without a next occurrence is
+// Ticked notes a change of a schedule of the queue. A schedule without a next occurrence is
 // removed. O(log n).
 func (q *Queue) Ticked(s *Schedule, o Occurrence) {
 	if o.Next == 0 {

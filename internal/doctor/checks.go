@@ -228,7 +228,7 @@ func appendOnly(f *facts) []Finding {
 	fsync := f.config["appendfsync"]
 	switch {
 	case f.info["aof_last_write_status"] == "err":
-		return one(Act, "files", "writing the append-only file failed", "writes are refused, and what was written may be lost",
+		return one(Act, "files", "writing the append-only file failed", "writes are refused, and earlier ones may be lost",
 			"", "the log has the reason (a full disk, no permission)")
 	case f.info["aof_last_bgrewrite_status"] == "err":
 		return one(Act, "files", "the last rewrite of the append-only file failed", "the file grows without bound",

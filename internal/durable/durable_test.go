@@ -59,7 +59,7 @@ func TestWhatIsAcknowledgedUnderAlwaysSurvivesAPowerCut(t *testing.T) {
 	})
 }
 
-// After a kill the system's memory has what was not synced. A value that a client reads
+// After a kill the system's memory has the data that was not synced. A value that a client reads
 // after the restart stays.
 func TestWhatIsReadAfterAKillSurvivesAPowerCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -859,7 +859,7 @@ func TestCloseWaitsForABackup(t *testing.T) {
 		}
 		_ = out.Close()
 		if err := w.k.Backup(t.Context(), io.Discard); !errors.Is(err, ErrClosed) {
-			t.Errorf("a backup of what is closed: %v", err)
+			t.Errorf("a backup of closed files: %v", err)
 		}
 	})
 }

@@ -213,7 +213,7 @@ func TestACommandThatIsRefusedIsNamed(t *testing.T) {
 	})
 }
 
-// What is left after a reload that failed is neither served nor saved; the files are
+// The data after a reload that failed is neither served nor saved; the files are
 // as they were.
 func TestAReloadThatFailsIsNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -160,7 +160,7 @@ func (w *world) get(key string) string {
 	return string(v)
 }
 
-// holds looks at what is there: keys and their values, "" for none.
+// holds compares keys and their values, "" for none.
 func (w *world) holds(t *testing.T, pairs ...string) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {

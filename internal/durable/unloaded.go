@@ -20,7 +20,7 @@ import (
 // Keeper writes new files in their place, it renames them. A file that this server has written beside the files that it has loaded
 // holds nothing else, and is replaced.
 
-// unloaded tells which files hold nothing but what was loaded or written. Keeper.mu guards it.
+// unloaded tells which files hold only data that was loaded or written. Keeper.mu guards it.
 type unloaded struct {
 	own []string // the RDB files that this server has loaded or written, the latest last
 	aof string   // the directory of append-only files that were found and not loaded; "": none

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// The memory of a list of few blocks is free before its transaction ends, so that the next list gets what is still in the cache. The
+// The memory of a list of few blocks is free before its transaction ends, so that the next list gets memory that is still in the cache. The
 // reclaimer frees a long list in slices.
 func TestALargeContainerOfFewChunksIsFreedAtOnce(t *testing.T) {
 	db := Open(Options{Clock: clock.NewManual(epoch)})

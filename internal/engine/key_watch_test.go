@@ -99,10 +99,10 @@ func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	}
 	db.LimitMemory(before + 1)
 	if db.OverLimit() {
-		t.Error("the limit of the data counts what is watched")
+		t.Error("the limit of the data counts the watched keys")
 	}
 	if db.ApartFull() {
-		t.Error("half a MiB fills what is kept beside the data")
+		t.Error("half a MiB fills the memory beside the data")
 	}
 	w.Forget(nil, 10)
 	if w.Len() != 10 || w.Bytes() != 10*markBytes+10*int64(len("key:1")) {

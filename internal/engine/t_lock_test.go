@@ -107,13 +107,13 @@ func TestReturnedPermitsAreThoseThatWereTaken(t *testing.T) {
 		first := ask(2)
 		more := ask(5)
 		if tx.ReturnPermits(key, owner, first) {
-			t.Error("what was asked for again went")
+			t.Error("permits of a repeated request were returned")
 		}
 		if !tx.ReturnPermits(key, owner, more) {
 			t.Error("a grant whose reply was lost stays")
 		}
 		if again := ask(1); tx.ReturnPermits(key, owner, again) {
-			t.Error("what was there before went")
+			t.Error("permits of an earlier request were returned")
 		}
 		if b, _ := tx.Holders(key, Semaphore); b.Taken() != 2 {
 			t.Errorf("%d permits are held", b.Taken())

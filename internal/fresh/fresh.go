@@ -41,7 +41,7 @@ type Entry struct {
 	Body  string        // the value, without a State of Absent; "" if it is not one of this package
 	Token string        // of a caller that was elected
 	Left  time.Duration // until a fresh value is stale; conn.Forever: never
-	Wait  time.Duration // what is left of another program's lease
+	Wait  time.Duration // the rest of another program's lease
 	Held  bool          // another program has a lease
 }
 

@@ -40,7 +40,7 @@ type reply struct {
 	value string
 	found bool  // there is a value
 	token int64 // with "refresh"
-	// left is the time until a fresh value is stale, or a stale one gone; the caller's lease with "refresh"; and what is left
+	// left is the time until a fresh value is stale, or a stale one gone; the caller's lease with "refresh"; and the rest
 	// of another client's lease with "absent". conn.Forever: it has no end, or no other client has a lease.
 	left time.Duration
 }

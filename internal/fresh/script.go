@@ -29,7 +29,7 @@ end
 `
 
 // lookScript returns the state (0 absent, 1 fresh, 2 stale), the entry without its head, 1 if the caller was
-// elected, and the ms until a fresh value is stale, else what is left of another program's lease, -1 if there is none.
+// elected, and the ms until a fresh value is stale, else the rest of another program's lease, -1 if there is none.
 // A request that is repeated with its token is elected again.
 var lookScript = conn.NewScript(prelude + split + `
 local entry, state, body = redis.call('GET', KEYS[1]), 0, false

@@ -75,7 +75,7 @@ func (p *part) promote(ctx context.Context, to directory.NodeID) error {
 		case s.Master.Node == to:
 			return directory.Command{}, fmt.Errorf("node %d is the master already", to)
 		case !in:
-			return directory.Command{}, fmt.Errorf("node %d is not in sync: it may lack what was acknowledged", to)
+			return directory.Command{}, fmt.Errorf("node %d is not in sync: it may lack acknowledged writes", to)
 		}
 		return directory.Command{Kind: directory.Promote, Node: to}, nil
 	}

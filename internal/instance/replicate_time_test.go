@@ -335,7 +335,7 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 			t.Errorf("after 102 s repl_backlog_active:%s", got)
 		}
 		if got := field(c, "replication", "master_replid"); got == id {
-			t.Error("what is written now is in no stream, and the stream has the same name")
+			t.Error("a write now is in no stream, and the stream has the same name")
 		}
 		if got := again(); !strings.HasPrefix(got, "+FULLRESYNC") || strings.Contains(got, id) {
 			t.Errorf("after 102 s PSYNC says %q", got)

@@ -33,7 +33,7 @@ func Check(c *conn.Conn, what, name string) error {
 	return Argument(what, name, "%s", wrong)
 }
 
-// Argument returns the error of an object about a bad argument. what is the package, and the
+// Argument returns the error of an object about a bad argument. The argument what names the package, and the
 // kind of the object where the package has several: "queue", "limit: concurrency". The text
 // is `queue "mail": ebb: unusable argument: ...`; ebb.ErrArgument is in the chain.
 func Argument(what, name, format string, args ...any) error {

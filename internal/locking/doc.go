@@ -3,7 +3,7 @@
 //
 //	lock.Lock, redisson.Lock ...      what callers see
 //	      |
-//	    Object ── waiter ── Lease     when a request is sent, repeated or taken back; what is certain; errors
+//	    Object ── waiter ── Lease     when a request is sent, repeated or taken back; the certain time; errors
 //	      |
 //	   Acquirer                       one way to request: ebb's commands, scripts of package lock, scripts of Redisson's layouts
 //

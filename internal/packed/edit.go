@@ -260,11 +260,11 @@ func (p Packed) SetDeadline(at At, deadline int64) (e Edit) {
 	return e
 }
 
-// Delete removes an item in place, and returns what is left.
+// Delete removes an item in place, and returns the rest.
 func (p Packed) Delete(at At) Packed { return p.DeleteRange(at, at) }
 
 // DeleteRange removes the items from first to last, and the dead between them,
-// in place, and returns what is left. O(n).
+// in place, and returns the rest. O(n).
 func (p Packed) DeleteRange(first, last At) Packed {
 	r := p.run()
 	e := Edit{src: p}

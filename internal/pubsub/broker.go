@@ -26,7 +26,7 @@ type Broker struct {
 	// patterns indexes the patterns by their text before the first special character.
 	patterns prefixes.Index[*topic]
 
-	bare    bool           // what is sent tells of no data
+	bare    bool           // the messages tell of no data
 	key     []byte         // scratch of KeyspaceEvent, for channel names
 	matched []*topic       // scratch of route
 	scratch [2]wire.Writer // scratch of send: the message in RESP2 and in RESP3

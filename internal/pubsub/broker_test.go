@@ -218,7 +218,7 @@ func TestLongListsAreWalkedInSlices(t *testing.T) {
 	}
 	subscribe(&b, c, Channel, names...)
 	if !slices.Equal(b.Names(c, Channel), names) || !slices.Equal(b.Channels(Channel, nil), names) {
-		t.Error("a list of names differs from what was subscribed to")
+		t.Error("a list of names differs from the subscriptions")
 	}
 	seen := 0
 	if b.Any(c, func(Kind, string) bool { seen++; return false }) || seen != len(names) {

@@ -21,7 +21,7 @@ import (
 
 // The files in testdata were written by SAVE of the servers they are named after.
 // Database 0 holds the samples of the same name, of which those with a name that
-// ends in 1 have a deadline; databases 1 and 9 hold what is listed here. Redis 7.0
+// ends in 1 have a deadline; databases 1 and 9 hold the keys of this list. Redis 7.0
 // kept times of access, Redis 8.0 counters, and Valkey 8.1 wrote no checksum. Valkey 9.1 had
 // loaded the file of 8.1, and got two hashes with deadlines. No server of Valkey 9.2 could be
 // run: its files are that of 9.1, with the next version and its checksum in it, compressed by

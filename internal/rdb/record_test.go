@@ -88,7 +88,7 @@ func (r *recorder) Pending(p Pending) error {
 	return r.add(fmt.Sprintf("pending %v %d %d", p.ID, p.Delivered, p.Count))
 }
 
-// flat lists what was written down, in an order that does not depend on that of
+// flat lists the record, in an order that does not depend on that of
 // the payload.
 func (r *recorder) flat() []string {
 	if r.sorted {

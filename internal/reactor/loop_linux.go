@@ -181,7 +181,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// housekeep does what is due by the clock.
+// housekeep does the work that is due by the clock.
 func (l *loop) housekeep(now time.Time) {
 	if len(l.paused) > 0 && !now.Before(l.resumeAt) {
 		l.resumeListeners()

@@ -1,4 +1,4 @@
-// Package redact hides what is secret in requests, for everything that shows them: MONITOR, SLOWLOG, the console's audit. Start
+// Package redact hides secrets in requests, for everything that shows them: MONITOR, SLOWLOG, the console's audit. Start
 // reading at Request.
 package redact
 

@@ -168,7 +168,7 @@ func WatchMasters(ctx context.Context, are []string, now func(ctx context.Contex
 }
 
 // MasterLook is the time after which a subscription looks again where its client leads: short, because a look costs no request, and an old
-// master says nothing of what is written to the new one.
+// master does not announce the writes to the new one.
 const MasterLook = 250 * time.Millisecond
 
 // WatchMaster returns ErrMaster when a client that follows its master no longer leads to the address was, and the context's error when

@@ -7,7 +7,7 @@ import (
 )
 
 // Later runs once more what takes back the effects of calls that got no answer. The end of a connection does not prove that the
-// server has read what was sent on it: a proxy that closes both sides when one of them ends may still hold the command, and
+// server has read the commands that were sent on it: a proxy that closes both sides when one of them ends may still hold the command, and
 // passes it on after what took it back on another connection. So this is repeated when the command has certainly arrived.
 // The zero value works. Its methods are safe for concurrent use.
 type Later struct {

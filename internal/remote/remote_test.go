@@ -105,7 +105,7 @@ func TestAWriteThatTooFewReplicasHaveIsAnError(t *testing.T) {
 		}
 	}
 	if got := w.Check(Answer{V: done.V}, on(0)); got.Err != nil {
-		t.Errorf("of what has not run: %v", got.Err)
+		t.Errorf("of a command that has not run: %v", got.Err)
 	}
 	if w.Millis() != 2 || (Replicas{}).Millis() != 1 {
 		t.Errorf("milliseconds: %d, %d", w.Millis(), Replicas{}.Millis())

@@ -8,7 +8,7 @@
 //	                        └──────> Has(Write, Stateful, Pipelined)
 //	reply ────> Untouched, Redirect ──> Retry                      may it be sent again
 //
-//	table.go    what is known of a command, and Find
+//	table.go    the properties of a command, and Find
 //	data.go     the table, which internal/gen writes from the commands' Specs
 //	keys.go     the places of keys, and hash slots
 //	fanout.go   commands that concern all masters of a cluster

@@ -120,7 +120,7 @@ var specGroupPromote = command.Spec{
 		"all, and then the clients of the old master are disconnected, perhaps before they have read the reply. Another node has the old " +
 		"master replaced at once; replies that wait there become UNSYNCED.",
 	Errors: groupErrors(errorOfNode, "ERR node 2 is the master already: it is",
-		"ERR node 2 is not in sync: it may lack what was acknowledged: GROUP STATUS shows which nodes are in sync",
+		"ERR node 2 is not in sync: it may lack acknowledged writes: GROUP STATUS shows which nodes are in sync",
 		"ERR this master hands the group over already: it ends when the other node is the master, or does not keep up"),
 	Examples: groupExample("PROMOTE 2"),
 	Run: ofGroup(func(args [][]byte) (func(context.Context, session.GroupOperator) error, error) {
@@ -166,12 +166,12 @@ var specGroupRemove = command.Spec{
 
 var specGroupRecover = command.Spec{
 	Name: "group|recover", Group: command.GroupServer, Since: groupSince, Complexity: "O(1)",
-	Summary: "Makes a node the master though it may lack what was acknowledged, where no node is in sync any longer.",
+	Summary: "Makes a node the master though it may lack acknowledged writes, where no node is in sync any longer.",
 	Flags:   groupFlags,
 	Args:    []command.Arg{command.Int("node"), command.Token("ACCEPT-LOSS")},
-	Replies: "OK. What was acknowledged and the node lacks is lost. INFO counts it for ever, as group_accepted_losses. The other nodes get " +
-		"the data of that node. It is refused while a node in sync is alive, as far as this node and the leader know: stop one that they do " +
-		"not reach first, because it would go on answering.",
+	Replies: "OK. The acknowledged writes that the node lacks are lost. INFO counts it for ever, as group_accepted_losses. The other nodes " +
+		"get the data of that node. It is refused while a node in sync is alive, as far as this node and the leader know: stop one that they " +
+		"do not reach first, because it would go on answering.",
 	Errors: groupErrors(errorOfNode, string(errAcceptLoss)+": the last argument is another", "ERR the node at a:6379 is in sync and alive: "+
 		"promote it, which loses nothing: GROUP PROMOTE makes it the master", "ERR node 2 is not alive: it does not run"),
 	Examples: groupExample("RECOVER 2 ACCEPT-LOSS"),

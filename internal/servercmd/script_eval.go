@@ -15,7 +15,7 @@ var scriptingSpecs = []*command.Spec{&specEval, &specEvalRO, &specEvalSHA, &spec
 // scriptFlags are the flags of the commands that run a script.
 const scriptFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.AllKeys | command.Scripts
 
-// evalArgs returns the grammar of EVAL and its variants; what is the argument that names the
+// evalArgs returns the grammar of EVAL and its variants. The argument what names the
 // script.
 func evalArgs(what string, access command.KeyFlags) []command.Arg {
 	return []command.Arg{command.Str(what), command.Count("numkeys"), command.Opt(command.ManyKeys("key", access)),

@@ -54,7 +54,7 @@ func TestACancelledWaitTakesNothing(t *testing.T) {
 			t.Errorf("%d elements are left", n.Int)
 		}
 		if v, err := services.AskContext(ctx, c, "BLPOP", "l", "0"); err != nil || len(v.Elems) != 2 {
-			t.Errorf("what is there is taken: %v, %v", v, err)
+			t.Errorf("BLPOP did not take the element that the list has: %v, %v", v, err)
 		}
 	})
 }

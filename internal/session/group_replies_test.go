@@ -121,7 +121,7 @@ func TestRepliesOfAGroupWaitForItsMembers(t *testing.T) {
 			}
 			p.Gets(t, x.want)
 			if out, _ := p.Step(services.Request("GET", "k"+strconv.Itoa(n))); out == "" {
-				t.Fatal("a read of what is acknowledged waits")
+				t.Fatal("a read of an acknowledged write waits")
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestRepliesWaitForTheSync(t *testing.T) {
 		t.Fatalf("SET: %q, %v before the sync", out, v)
 	}
 	if out, v := reader.Step(services.Request("GET", "k")); out != "" || v != reactor.Park {
-		t.Fatalf("GET of what is not synced: %q, %v", out, v)
+		t.Fatalf("GET of a value that is not synced: %q, %v", out, v)
 	}
 	mark := log.End()
 	log.SetSynced(mark - 1)
@@ -57,7 +57,7 @@ func TestRepliesWaitForTheSync(t *testing.T) {
 		t.Fatalf("GET: %q", out)
 	}
 	if out, _ := reader.Step(services.Request("GET", "k")); out != "$1\r\nv\r\n" {
-		t.Fatalf("GET of what is synced: %q", out)
+		t.Fatalf("GET of a synced value: %q", out)
 	}
 }
 

@@ -5,7 +5,7 @@ package table
 // every cut, so that a cut costs O(1). Without a snapshot all buckets are saved, and a cut makes
 // all of them unsaved.
 //
-//	Cut ─▶ a walk from bucket 0 to the last, which saves what is not saved,
+//	Cut ─▶ a walk from bucket 0 to the last, which saves the unsaved buckets,
 //	       and each change of a bucket, which saves the bucket before
 //
 // When the table splits a bucket, both halves get its mark. Before it joins two buckets of which

@@ -14,7 +14,7 @@ import (
 )
 
 // echoing owns a connection that was hijacked in these tests: it sends
-// back what was left over, and then what comes.
+// back the bytes that were left over, and then those that come.
 func echoing(_ *toy, nc net.Conn, buffered []byte) {
 	if len(buffered) > 0 { // a net.Pipe would wait until a reader reads nothing
 		_, _ = nc.Write(buffered)

@@ -33,7 +33,7 @@ const (
 // reads the first reply.
 type portableConn struct {
 	s       *Server
-	nc      net.Conn // what is read and written
+	nc      net.Conn // bytes that are read and written
 	raw     net.Conn // the connection under nc's TLS, which is closed to end it at once
 	network string
 

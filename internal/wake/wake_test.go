@@ -333,7 +333,7 @@ func TestARefusedSubscriptionIsTriedLessAndLessOften(t *testing.T) {
 	}
 }
 
-// Waiters take what is ready, as consumers take jobs. Some leave and come again; the first stays.
+// Waiters take ready items, as consumers take jobs. Some leave and come again; the first stays.
 func TestNoWaiterSleepsWhileThereIsSomethingToTake(t *testing.T) {
 	draw.Check(t, func(rt *rapid.T) {
 		settles := rapid.Bool().Draw(rt, "settles")

@@ -90,7 +90,7 @@ func (m *model) drop(ref uint32) {
 	m.free = append(m.free, ref)
 }
 
-// expired counts what is before now, by the map.
+// expired counts the deadlines before now, by the map.
 func (m *model) expired(now int64) (n int) {
 	for _, d := range m.held {
 		if d < now {
@@ -214,7 +214,7 @@ func (m *model) due(t *rapid.T) {
 	}
 }
 
-// rewind sets the time back, and what is not due then is due no longer.
+// rewind sets the time back, and entries that are not due then are due no longer.
 func (m *model) rewind(t *rapid.T) {
 	was, now := m.w.Time(), max(0, m.now-distance(t, "back by"))
 	if m.w.Rewind(now); m.w.Time() != min(was, now) {

@@ -73,6 +73,6 @@ func TestPeekLeavesOutWhatIsInlineAndWhatIsLong(t *testing.T) {
 		}
 	}
 	if _, _, n := Peek(fmt.Appendf(nil, "*2\r\n$3\r\nGET\r\n$999999999\r\nx")); n != 0 {
-		t.Error("Peek returned what has not arrived")
+		t.Error("Peek returned bytes that have not arrived")
 	}
 }

@@ -8,7 +8,7 @@
 // A key is a uint64: a score or a deadline, encoded so that it sorts as a
 // number. Entries with equal keys are ordered by the Order, which may look
 // into the records. A keyed tree costs 12 bytes an entry, a bare one 4, plus
-// what is empty in the nodes: a third after random inserts, next to nothing
+// the empty places of the nodes: a third after random inserts, next to nothing
 // after ascending ones.
 //
 // Nodes are 512-byte cells of a chunk.Array and named by 4-byte numbers; there

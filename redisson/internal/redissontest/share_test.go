@@ -29,7 +29,7 @@ var patience = tier.Patience
 
 const (
 	childEnv = "EBB_REDISSON_CHILD" // the URL, for a process that is one of ours
-	nameEnv  = "EBB_REDISSON_NAME"  // and the name of what is shared
+	nameEnv  = "EBB_REDISSON_NAME"  // and the name of the shared object
 
 	rate     = 40
 	interval = 500 * time.Millisecond
