@@ -139,16 +139,20 @@ func (p *part) status(put func(name string, value any)) {
 		voters[id] = true
 	}
 	for i, peer := range p.control.Peers() {
-		n := nodes[peer.ID]
-		level := "memory"
-		if n.Level == directory.Disk {
-			level = "disk"
-		}
-		put("group_peer"+strconv.Itoa(i), fmt.Sprintf("node=%d,address=%s,clients=%s,voter=%d,data=%d,incarnation=%d,level=%s,removed=%d,"+
-			"silent=%d,heard_ms=%d,master_of_epoch=%d,offset=%d", peer.ID, peer.Address, peer.Clients, bit(voters[peer.ID]), bit(peer.Data),
-			n.Incarnation, level, bit(p.control.Removed(peer.ID)), bit(peer.Silent), peer.SinceHeartbeat.Milliseconds(),
-			peer.Report.Master, peer.Report.End))
+		put("group_peer"+strconv.Itoa(i), line(peer, nodes[peer.ID], voters[peer.ID], p.control.Removed(peer.ID)))
 	}
+}
+
+// line returns the value of a node's line. n is the node in the directory, or zero. The directory knows the kind of a node that has sent
+// no heartbeat to this one.
+func line(peer control.Peer, n directory.Node, voter, removed bool) string {
+	level := "memory"
+	if n.Level == directory.Disk {
+		level = "disk"
+	}
+	return fmt.Sprintf("node=%d,address=%s,clients=%s,voter=%d,data=%d,incarnation=%d,level=%s,removed=%d,silent=%d,heard_ms=%d,"+
+		"master_of_epoch=%d,offset=%d", peer.ID, peer.Address, peer.Clients, bit(voter), bit(peer.Data || n.Data), n.Incarnation, level,
+		bit(removed), bit(peer.Silent), peer.SinceHeartbeat.Milliseconds(), peer.Report.Master, peer.Report.End)
 }
 
 func bit(on bool) int {
