@@ -134,6 +134,7 @@ func (s Status) Info(put func(name string, value any)) {
 	put("group_node", int(s.Self.Node))
 	put("group_incarnation", int64(s.Self.Incarnation))
 	put("group_epoch", int64(s.Shard.Epoch))
+	put("group_version", int64(s.Shard.Version))
 	put("group_master", int(s.Shard.Master.Node))
 	put("group_min_sync_replicas", s.Shard.K)
 	put("group_in_sync", len(s.Shard.InSync))

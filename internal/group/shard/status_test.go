@@ -90,14 +90,14 @@ func TestInfoShowsTheStateOfANode(t *testing.T) {
 	n := promoted(t, 1, one, two)
 	n.write(10)
 	n.ack(two, 1, 7)
-	if got, want := lines(n), "state:leading node:1 incarnation:1 epoch:1 master:1 min_sync_replicas:1 in_sync:2 self_in_sync:true "+
-		"accepted_losses:0 writable:true lease:true committed_offset:7 floor_offset:0 "+
+	if got, want := lines(n), "state:leading node:1 incarnation:1 epoch:1 version:1 master:1 min_sync_replicas:1 in_sync:2 "+
+		"self_in_sync:true accepted_losses:0 writable:true lease:true committed_offset:7 floor_offset:0 "+
 		"member0:node=2,incarnation=1,in_sync=1,linked=0,offset=7,behind_bytes=3,behind_ms=0"; got != want {
 		t.Errorf("a master:\n%s, want\n%s", got, want)
 	}
 	r := begin(t, two, directory.Memory, Log{}, state(3, 9, 0, one, one))
-	if got, want := lines(r), "state:searching node:2 incarnation:1 epoch:3 master:1 min_sync_replicas:0 in_sync:1 self_in_sync:false "+
-		"accepted_losses:0 member0:node=1,incarnation=1,in_sync=1"; got != want {
+	if got, want := lines(r), "state:searching node:2 incarnation:1 epoch:3 version:9 master:1 min_sync_replicas:0 in_sync:1 "+
+		"self_in_sync:false accepted_losses:0 member0:node=1,incarnation=1,in_sync=1"; got != want {
 		t.Errorf("a replica:\n%s, want\n%s", got, want)
 	}
 }
