@@ -56,6 +56,7 @@ func routes() []route {
 		{method: "GET", path: "latency", answer: withCall(getLatency)},
 		{method: "GET", path: "scripts", answer: withCall(getScripts)},
 		{method: "GET", path: "replication", answer: withCall(getReplication)},
+		{method: "GET", path: "group", answer: withCall(getGroup)},
 		{method: "GET", path: "files", answer: withCall(getFiles)},
 		{method: "GET", path: "config", answer: withCall(getConfig)},
 		{method: "GET", path: "acl", answer: withCall(getACL)},

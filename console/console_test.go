@@ -38,6 +38,12 @@ func newBench(t *testing.T, o Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newBenchOn(t, over, clock, o)
+}
+
+// newBenchOn makes a console on a connection of an engine.
+func newBenchOn(t *testing.T, over *conn.Conn, clock *clock.Manual, o Options) *bench {
+	t.Helper()
 	c, err := build(embed.Of(over), o) // the tests call tick themselves
 	if err != nil {
 		t.Fatal(err)

@@ -48,6 +48,7 @@ type me struct {
 	Role      string            `json:"role"`
 	Version   string            `json:"version"`
 	Follows   bool              `json:"follows"` // a replica that refuses writes
+	Grouped   bool              `json:"grouped"` // the server is a member of a group
 	Loading   *progress         `json:"loading"`
 	Open      any               `json:"open"` // false, or the reason why other machines reach the server without a password
 	Now       float64           `json:"now"`  // ms
@@ -69,7 +70,8 @@ type progress struct {
 func getMe(c *Console, q *request) (any, error) {
 	m := me{User: bytesOf(q.v.id.Name()), Loginable: q.v.createdAt != 0, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
 		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
-		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
+		Grouped: c.svc.Grouped(),
+		Now:     float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
 	m.Others = c.opt.Access == nil && len(c.svc.Accounts().List()) > 1
 	if c.label != "" {
 		m.Label = &label{c.label, c.colour}

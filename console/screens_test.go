@@ -99,9 +99,10 @@ func TestAScreenNamesWhatTheUserMayNotSee(t *testing.T) {
 		"latency":     `{"now":1700000000000,"threshold":null,"events":[],"denied":["LATENCY LATEST"]}`,
 		"scripts": `{"now":1700000000000,"cached":0,"bytes":0,"evicted":0,"functions":0,"functionBytes":0,"running":null,"scripts":[],"libraries":[],` +
 			`"denied":["INFO","SCRIPT SHOW","FUNCTION LIST"]}`,
-		"acllog":      `{"rows":[],"denied":["ACL LOG"]}`,
-		"files":       `{"now":1700000000000,"dir":null,"memory":false,"denied":["INFO"]}`,
-		"replication": `{"now":1700000000000,"master":null,"replicas":[],"full":0,"partial":0,"partialRefused":0,"denied":["INFO"]}`,
+		"acllog": `{"rows":[],"denied":["ACL LOG"]}`,
+		"files":  `{"now":1700000000000,"dir":null,"memory":false,"denied":["INFO"]}`,
+		"replication": `{"now":1700000000000,"master":null,"replicas":[],"grouped":false,"full":0,"partial":0,"partialRefused":0,` +
+			`"denied":["INFO"]}`,
 	} {
 		if status, body := b.ask("GET", "api/"+path, ""); status != http.StatusOK || body != want {
 			t.Errorf("%s: %d %s, want %s", path, status, body, want)

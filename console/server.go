@@ -40,13 +40,7 @@ func (k *call) info(q *request, sections ...string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := map[string]string{}
-	for line := range strings.Lines(v.Str) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields, nil
+	return fieldsOf(v), nil
 }
 
 // number returns a field of INFO, 0 if it is missing.

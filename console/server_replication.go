@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,25 +38,6 @@ type replicaRow struct {
 	Lag    int64  `json:"lag"`    // seconds since its last acknowledgement
 }
 
-// memberRow describes a group as a member sees it. Nodes have numbers from 1.
-type memberRow struct {
-	State  string  `json:"state"`
-	Node   int64   `json:"node"`   // this one; 0 before it is registered
-	IsIn   bool    `json:"isIn"`   // this node is in sync
-	Epoch  int64   `json:"epoch"`  // each promotion raises it
-	Master int64   `json:"master"` // 0: there has been none
-	InSync int64   `json:"inSync"` // the number of nodes in sync, including the master
-	K      int64   `json:"k"`      // the number of replicas that must be in sync
-	Leader int64   `json:"leader"` // the node that leads the directory; 0: this node knows none
-	Voters int64   `json:"voters"` // 0: this node has not loaded its data yet
-	Losses int64   `json:"losses"` // the number of times that an operator has accepted a loss
-	Next   []int64 `json:"next"`   // the nodes that GROUP PROMOTE accepts
-
-	// For the master only: whether it executes writes, and whether it holds the lease without which reads wait.
-	Writable *bool `json:"writable,omitempty"`
-	Lease    *bool `json:"lease,omitempty"`
-}
-
 // getReplication answers GET api/replication: the masters and the replicas that this server is connected to.
 func getReplication(k *call, q *request) (any, error) {
 	type backlog struct {
@@ -76,7 +56,7 @@ func getReplication(k *call, q *request) (any, error) {
 		Backlog  *backlog     `json:"backlog,omitempty"`
 		Master   *masterRow   `json:"master"`
 		Replicas []replicaRow `json:"replicas"`
-		Group    *memberRow   `json:"group,omitempty"` // of a member of a group
+		Grouped  bool         `json:"grouped"` // this server is a member of a group, see getGroup
 		Full     int64        `json:"full"`
 		Partial  int64        `json:"partial"`
 		Refused  int64        `json:"partialRefused"`
@@ -101,7 +81,7 @@ func getReplication(k *call, q *request) (any, error) {
 	if f["role"] == "slave" {
 		out.Role, out.Master = "replica", k.master(f)
 	}
-	out.Group = memberOf(f)
+	out.Grouped = f["group_state"] != ""
 	for i := range number(f, "connected_slaves") {
 		out.Replicas = append(out.Replicas, replicaOf(f["slave"+strconv.FormatInt(i, 10)], number(f, "master_repl_offset")))
 	}
@@ -122,32 +102,6 @@ func (k *call) master(f map[string]string) *masterRow {
 		m.Sync.Share = admin.Ratio(m.Sync.Read, m.Sync.Total)
 	}
 	return m
-}
-
-// memberOf returns the group described by the fields of INFO replication; nil if the server belongs to none.
-func memberOf(f map[string]string) *memberRow {
-	if f["group_state"] == "" {
-		return nil
-	}
-	g := &memberRow{State: f["group_state"], Node: number(f, "group_node"), IsIn: f["group_self_in_sync"] == "1",
-		Epoch: number(f, "group_epoch"), Master: number(f, "group_master"), InSync: number(f, "group_in_sync"),
-		K:      number(f, "group_min_sync_replicas"),
-		Leader: number(f, "group_leader"), Voters: number(f, "group_voters"), Losses: number(f, "group_accepted_losses"), Next: []int64{}}
-	if f["group_writable"] != "" {
-		writable, lease := f["group_writable"] == "1", f["group_lease"] == "1"
-		g.Writable, g.Lease = &writable, &lease
-	}
-	if g.IsIn && g.Node != g.Master {
-		g.Next = append(g.Next, g.Node)
-	}
-	for i := 0; f["group_member"+strconv.Itoa(i)] != ""; i++ {
-		m := pairsOf(f["group_member"+strconv.Itoa(i)])
-		if n := number(m, "node"); m["in_sync"] == "1" && n != g.Master {
-			g.Next = append(g.Next, n)
-		}
-	}
-	slices.Sort(g.Next)
-	return g
 }
 
 // pairsOf reads the value of a line such as group_member0:node=2,in_sync=1.

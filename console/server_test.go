@@ -12,7 +12,7 @@ func TestTheServerScreenShowsFilesAndReplication(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "v")
 	for path, want := range map[string][]string{
-		"replication": {`"role":"master","offset":"`, `"master":null,"replicas":[],"full":0`, `"backlog":{"on":false`},
+		"replication": {`"role":"master","offset":"`, `"master":null,"replicas":[],"grouped":false,"full":0`, `"backlog":{"on":false`},
 		"files": {`"dir":null,"memory":true,"aof":{"on":false,"fsync":"everysec"`,
 			`"snapshot":{"saving":false`, `"changes":`, `"loaded":{"keys":0,"expired":0}`},
 	} {

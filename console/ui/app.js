@@ -61,7 +61,7 @@ async function check() {
   const next = await askMe().catch(() => null);
   if (!next || !isKnown()) return;
   const now = me(),
-    rights = (/** @type {typeof now} */ m) => JSON.stringify([m.can, m.readOnly, m.follows]);
+    rights = (/** @type {typeof now} */ m) => JSON.stringify([m.can, m.readOnly, m.follows, m.grouped]);
   if (id(next.user) !== id(now.user)) {
     for (const d of document.querySelectorAll('dialog[open]')) d.remove();
     events.stop();

@@ -92,6 +92,7 @@ export function install() {
   const body = new FakeElement('body');
   Object.assign(globalThis, {
     Node: FakeNode,
+    HTMLElement: FakeElement,
     requestAnimationFrame: (fn) => fn(),
     document: {
       activeElement: null,

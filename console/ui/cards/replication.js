@@ -6,7 +6,7 @@ import { card, property } from './card.js';
 import { copier, show, text } from '../lib/bytes.js';
 import { t, num, percent, size, span } from '../lib/i18n.js';
 
-/** @import { Child, Ctx, MasterRow, MemberRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
+/** @import { Child, Ctx, MasterRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
 
 /** A replica needs attention if its last acknowledgement is older than this, s. */
 const SILENT_AFTER = 10;
@@ -107,28 +107,13 @@ function firstReplica(ctx, port) {
   );
 }
 
-/** A member's view of its group. @param {MemberRow} g @returns {Child[]} */
-const memberProperties = (g) => [
-  property(t('group.state'), t('group.state.' + g.state)),
-  g.node > 0 && property(t('group.node'), t(g.isIn ? 'group.node.in' : 'group.node.out', { n: g.node }), g.isIn ? '' : 'look'),
-  g.writable === false && property(t('group.writes'), t('group.writes.refused'), 'bad'),
-  g.lease === false && property(t('group.reads'), t('group.reads.wait'), 'bad'),
-  property(t('group.master'), g.master || '–'),
-  property(t('group.epoch'), num(g.epoch)),
-  property(t('group.insync'), num(g.inSync), g.inSync > g.k ? '' : 'bad'),
-  property(t('group.k'), num(g.k)),
-  property(t('group.leader'), g.leader || '–'),
-  g.voters > 0 && property(t('group.voters'), num(g.voters)),
-  g.losses > 0 && property(t('group.losses'), num(g.losses), 'look'),
-];
-
 /** @param {Ctx} ctx @param {ReplicationAnswer} a @returns {Child[]} */
 function properties(ctx, a) {
   const { backlog: b, replicas } = a,
     online = replicas.filter((r) => r.state === 'online'),
     even = online.filter((r) => r.behind === '0');
   return [
-    a.group ? memberProperties(a.group) : !a.master && !replicas.length && firstReplica(ctx, a.port),
+    !a.grouped && !a.master && !replicas.length && firstReplica(ctx, a.port),
     property(t('repl.offset'), num(a.offset)),
     online.length > 0 && property(t('repl.wait'), num(even.length) + ' / ' + num(online.length)),
     b && property(t('repl.backlog'), b.on ? t('repl.backlog.of', { size: size(b.len), max: size(b.size) }) : t('server.off')),
@@ -144,25 +129,18 @@ function properties(ctx, a) {
 const failover = (ctx, after) =>
   commandButton(ctx, 'server.failover', t('server.failover'), () => ['FAILOVER'], after, { danger: true, text: t('repl.failover.text') });
 
-/** A button that makes a node of the group the master. @param {Ctx} ctx @param {number} n @param {() => unknown} after */
-const promote = (ctx, n, after) =>
-  commandButton(ctx, 'server.promote', t('server.promote', { n }), () => ['GROUP', 'PROMOTE', n], after, {
-    danger: true,
-    text: t('group.promote.text', { n }),
-  });
-
-/** The buttons of the card. Each button stays as long as its action is available. @param {Ctx} ctx @param {() => unknown} after */
+/** The button of the card. It stays as long as its action is available. @param {Ctx} ctx @param {() => unknown} after */
 function changes(ctx, after) {
   const el = h('span', { class: 'row' });
-  let shown = '';
+  let shown = false;
   return {
     el,
     /** @param {ReplicationAnswer} a */
     set(a) {
-      const offered = a.group?.next ?? a.replicas.some((r) => r.state === 'online');
-      if (JSON.stringify(offered) === shown) return;
-      shown = JSON.stringify(offered);
-      fill(el, Array.isArray(offered) ? offered.map((n) => promote(ctx, n, after)) : offered && failover(ctx, after));
+      const offered = !a.grouped && a.replicas.some((r) => r.state === 'online');
+      if (offered === shown) return;
+      shown = offered;
+      fill(el, offered && failover(ctx, after));
     },
   };
 }

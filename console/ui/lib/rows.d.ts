@@ -286,6 +286,13 @@ export interface GrantRow {
   };
 }
 
+export interface GroupAnswer {
+  group: MemberRow | null;
+  nodes: NodeRow[];
+  listed: boolean; // the user may run GROUP STATUS; if not, nodes has only what INFO shows
+  denied?: string[];
+}
+
 export interface GroupRow {
   name: B;
   consumers: number;
@@ -501,6 +508,7 @@ export interface Me {
   role: string;
   version: string;
   follows: boolean; // a replica that refuses writes
+  grouped: boolean; // the server is a member of a group
   loading: Progress | null;
   open: string | false; // false, or the reason why other machines reach the server without a password
   now: number; // ms
@@ -513,15 +521,31 @@ export interface MemberRow {
   node: number; // this one; 0 before it is registered
   isIn: boolean; // this node is in sync
   epoch: number; // each promotion raises it
+  version: number; // each change of the directory's state raises it
   master: number; // 0: there has been none
   inSync: number; // the number of nodes in sync, including the master
   k: number; // the number of replicas that must be in sync
   leader: number; // the node that leads the directory; 0: this node knows none
   voters: number; // 0: this node has not loaded its data yet
   losses: number; // the number of times that an operator has accepted a loss
-  next: number[]; // the nodes that GROUP PROMOTE accepts
   writable?: boolean;
   lease?: boolean;
+}
+
+export interface NodeRow {
+  node: number;
+  addr: string; // for clients, or else of the group's port; "": not known
+  isPort: boolean; // addr is that of the group's port
+  isThis: boolean;
+  role: string;
+  silent: number; // ms since the last heartbeat of a silent node; -1: the node is not silent
+  incarnation: number;
+  link: string; // up, down or loading; "": none, or not known
+  offset: string; // "": not known
+  behind: number;
+  since: number;
+  share: number;
+  next: boolean; // GROUP PROMOTE accepts the node
 }
 
 export interface PendingRow {
@@ -617,7 +641,7 @@ export interface ReplicationAnswer {
   backlog?: Backlog;
   master: MasterRow | null;
   replicas: ReplicaRow[];
-  group?: MemberRow; // of a member of a group
+  grouped: boolean; // this server is a member of a group, see getGroup
   full: number;
   partial: number;
   partialRefused: number;

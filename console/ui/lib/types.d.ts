@@ -45,6 +45,7 @@ export interface Answers {
   config: rows.ConfigAnswer;
   files: rows.FilesAnswer;
   forecast: rows.Forecast;
+  group: rows.GroupAnswer;
   help: rows.HelpAnswer;
   hot: rows.HotAnswer;
   key: rows.KeyView;

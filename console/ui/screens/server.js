@@ -1,4 +1,4 @@
-// Server: its identity, replication, files, clients, configuration and users, and every field of INFO.
+// Server: its identity, its group, replication, files, clients, configuration and users, and every field of INFO.
 import { h, fill, setText, searchBox } from '../lib/h.js';
 import { get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
@@ -9,6 +9,7 @@ import { audit, refusals } from '../cards/audit.js';
 import { clients } from '../cards/clients.js';
 import { configuration } from '../cards/config.js';
 import { files } from '../cards/files.js';
+import { group } from '../cards/group.js';
 import { replication } from '../cards/replication.js';
 import { users } from '../cards/users.js';
 import { t, num, size, span } from '../lib/i18n.js';
@@ -76,14 +77,16 @@ export function open(root, ctx) {
   );
   const factCard = h('section', { class: 'card' }, facts),
     infoCard = h('section', { class: 'card tall' }, h('div', { class: 'titlebar' }, h('h2', null, 'INFO'), search), info.el),
+    members = ctx.me.grouped ? [group(ctx)] : [],
     pair = [replication(ctx), files(ctx)],
     cards = [clients(ctx), configuration(ctx), users(ctx), refusals(ctx), audit(ctx), infoCard];
   fill(
     root,
     h('div', { class: 'titlebar' }, h('h1', null, t('server.title'))),
-    jumps([...pair, ...cards]),
+    jumps([...members, ...pair, ...cards]),
     why,
     factCard,
+    members,
     h('div', { class: 'cols' }, pair),
     cards,
   );
