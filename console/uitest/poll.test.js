@@ -36,6 +36,25 @@ test('it reads now, and again a while after each read has ended', async (t) => {
   assert.equal(seen.reads, 2);
 });
 
+test('a slow read is followed by a pause of at most 15 s', async (t) => {
+  for (const [took, pause] of [
+    [500, 5000],
+    [20000, 15000],
+  ]) {
+    let now = 0;
+    t.mock.method(performance, 'now', () => now);
+    const seen = screen(t, []);
+    now = took;
+    await seen.pass(pause - 1);
+    assert.equal(seen.reads, 1, `read took ${took} ms`);
+    await seen.pass(1);
+    assert.equal(seen.reads, 2, `read took ${took} ms`);
+    seen.close();
+    t.mock.timers.reset();
+    t.mock.restoreAll();
+  }
+});
+
 test('a hidden page reads nothing', async (t) => {
   document.hidden = true;
   const seen = screen(t, []);

@@ -8,6 +8,8 @@ import { t } from './i18n.js';
 
 /** After a slow read, the page waits this many times its duration before the next: to list the streams, the server looks at all keys. */
 const PAUSE_FACTOR = 10;
+/** The longest such pause, ms: a read is also slow because the server hangs or is away, and its screen must not stay old afterwards. */
+const MAX_PAUSE = 15e3;
 
 /**
  * Calls read now, and again ms after each call has ended, while the page is visible. It passes an error to ctx.fail, once until a call
@@ -34,7 +36,7 @@ export function poll(ctx, ms, read) {
         failed = !passing;
       }
     }
-    if (!over) timer = setTimeout(beat, Math.max(ms, PAUSE_FACTOR * (performance.now() - began)));
+    if (!over) timer = setTimeout(beat, Math.max(ms, Math.min(PAUSE_FACTOR * (performance.now() - began), MAX_PAUSE)));
   }
   ctx.onClose(() => {
     over = true;
