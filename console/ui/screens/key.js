@@ -31,8 +31,8 @@ const SCREENS = new Map([
 const PAGE_SIZE = 200,
   RELOAD_DELAY = 800;
 /**
- * If the news give a deadline that differs from the page's by more than MOVE_TOLERANCE, it has moved; if the deadline is nearer than EXPIRED_WITHIN, the key
- * has expired, ms.
+ * ms. If the news give a deadline that differs from the page's by more than MOVE_TOLERANCE, the deadline has moved. If it is nearer than
+ * EXPIRED_WITHIN, the key has expired.
  */
 const MOVE_TOLERANCE = 1500,
   EXPIRED_WITHIN = 1000;
