@@ -18,9 +18,7 @@ import (
 
 const (
 	// commandTime is the longest time for which a command may wait, or run a script that has written nothing.
-	// walkTime is that of a walk over keys, which runs in slices.
 	commandTime = 10 * time.Second
-	walkTime    = 30 * time.Second
 	// maxReply is the number of bytes of a reply that the console reads, and maxReplyPart the number of bytes of
 	// one text in it. A page gets less: see replyBytes. A page of items has up to pageBytes.
 	maxReply     = 2 * pageBytes

@@ -26,8 +26,8 @@ type LaterOptions struct {
 	Replace bool
 }
 
-// ErrWaits: a value waits already under the ID, and LaterOptions.Replace is not set.
-var ErrWaits = errors.New("a value with this id waits already")
+// ErrWaits: a value is already waiting under the ID, and LaterOptions.Replace is not set.
+var ErrWaits = errors.New("a value with this id is already waiting")
 
 // AddAt appends a value at an instant by the backend's clock, a millisecond or two after it at most, and returns the ID
 // under which it waits. If the instant has passed, the backend appends it at once. The entry's Time is

@@ -168,9 +168,8 @@ func nameOf(args []any) string {
 	return "COMMAND"
 }
 
-// value converts the results of a Conn to those of a Driver, where an error reply is a
-// Value. It keeps an error in which the Conn has added more to the reply, such as
-// ErrUnavailable for a server that is not ready.
+// value converts the results of a Conn to those of a Driver, where an error reply is a Value. If the Conn has wrapped the error reply, as
+// in ErrUnavailable for a server that is not ready, value returns that error.
 func value(v conn.Value, err error) (conn.Value, error) {
 	if reply := v.Err(); reply != nil && errors.Is(reply, err) {
 		return v, nil

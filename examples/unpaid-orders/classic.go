@@ -132,7 +132,7 @@ func (s *shop) commands(ctx context.Context, m method) (int64, error) {
 }
 
 // ends places two orders in one minute, half a minute apart, and returns how long after its
-// deadline each of them stopped to count, in minutes.
+// deadline each of them no longer counted, in minutes.
 func (s *shop) ends(ctx context.Context, m method) (first, second float64, err error) {
 	minute := s.payable / minutes
 	if err := s.toMinute(ctx, minute); err != nil {

@@ -193,7 +193,7 @@ func (it *listIter) next() bool {
 	return it.p.Next()
 }
 
-// step moves to the next element, seen from an end, and reports whether there is one.
+// step moves one element away from the end from, and reports whether there is one.
 func (it *listIter) step(from End) bool {
 	switch {
 	case from == Head:

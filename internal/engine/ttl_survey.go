@@ -52,7 +52,7 @@ func dueBounds(at int64) []int64 {
 	return b
 }
 
-// fold adds up the counts of the intervals that dueBounds ends.
+// fold assigns the counts, one for each bound of dueBounds, to the fields of c.
 func (c *DueCounts) fold(counts []int64) {
 	c.Due = counts[0]
 	counts = counts[1:]

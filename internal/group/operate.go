@@ -21,7 +21,7 @@ import (
 // failures and joins.
 const maxTries = 5
 
-var errNotBegun = errors.New("the group has not begun yet: its first start needs all nodes")
+var errNotBegun = errors.New("the group has not begun yet: start all nodes of its list, then run the command again")
 
 // change proposes a command about the shard. command returns the command for a state of the shard, or an error if
 // that state rules it out. If the state has changed meanwhile, change asks command again, maxTries times in all.

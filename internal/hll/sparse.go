@@ -5,10 +5,9 @@ const (
 	opXZero = 0x40
 	opVal   = 0x80
 
-	zeroMax   = 64        // the greatest number of registers of a ZERO
-	xzeroMax  = Registers // of an XZERO
-	valMax    = 4         // of a VAL
-	sparseMax = 32        // the highest value of a VAL
+	zeroMax   = 64 // the greatest number of registers of a ZERO
+	valMax    = 4  // of a VAL
+	sparseMax = 32 // the highest value of a VAL
 )
 
 // Op is one opcode: Len registers, from First on, are Value.

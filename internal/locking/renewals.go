@@ -44,7 +44,7 @@ func keptRenewals(c *conn.Conn) *renewals {
 	return r
 }
 
-// now does what Now does, and reads the monotonic clock alone.
+// now returns the same as Now. It reads only the monotonic clock, which costs less.
 func (r *renewals) now() Instant {
 	if r == nil {
 		return Now()

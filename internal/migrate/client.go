@@ -289,7 +289,7 @@ func (p *peer) inquire(ctx context.Context) error {
 	}
 	p.product = doctor.Product(p.info)
 	if p.info["loading"] == "1" && p.info["role"] == "master" { // a replica loads what its master sends
-		return fmt.Errorf("%s %s loads its data (%s %%): repeat when it has all", p.side, p, p.info["loading_loaded_perc"])
+		return fmt.Errorf("%s %s loads its data (%s %%): run the command again when it has loaded them", p.side, p, p.info["loading_loaded_perc"])
 	}
 	v, err := p.do(ctx, "COMMAND", "INFO", "psync", "pexpiretime")
 	if isRefusal(err) { // by the rights that replication needs, the user may not ask

@@ -42,7 +42,7 @@ func main() {
 	flag.Parse()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wires.Wires{Dial: (&net.Dialer{}).DialContext, Within: dialTime}
-	go func() { // the driver hangs up when it is over
+	go func() { // the driver closes stdin at the end of the test
 		obey(w, os.Stdin)
 		cancel()
 	}()
