@@ -33,7 +33,8 @@
 //	multi.go                      transactions and watched keys
 //	block.go                      commands that wait (Ctx.Block)
 //	users.go, identity.go         users, and their checks in dispatch
-//	gates.go, client_list.go      refused and suspended commands; the sessions of a service
+//	gates.go, pause.go            refused and suspended commands
+//	client_list.go                the sessions of a service
 //	client_bounds.go              the bounds of what clients use: memory, input, output, idle time
 //	script_host.go, busy.go       scripts and their calls; coroutine.go: scripts off the loop
 //	subscribers.go                the session's part of pub/sub
