@@ -121,7 +121,7 @@ func (m *Member) followMaster(address string) {
 func (m *Member) open() {
 	m.mu.Lock()
 	g := m.node.Gates(m.opt.Now())
-	writable, lease := g.Writable || m.role.epoch == 0, m.lease(g)
+	writable, lease := m.isWritable(g), m.lease(g)
 	change, back := writable != m.writable, lease && !m.leased
 	m.writable, m.leased = writable, lease
 	m.mu.Unlock()

@@ -276,11 +276,13 @@ func (m *Member) settle(now shard.Time) {
 			m.awaitsSync = !m.log.OnSynced(m.log.End(), m.filesSynced)
 		}
 	}
-	lease := m.lease(g)
-	if g.Epoch != m.role.epoch || g.Writable != m.writable || lease != m.leased {
+	if g.Epoch != m.role.epoch || m.isWritable(g) != m.writable || m.lease(g) != m.leased {
 		m.wake.Wake()
 	}
 }
+
+// isWritable reports whether the group lets the server run writes. A replica refuses them for another reason. mu is held.
+func (m *Member) isWritable(g shard.Gates) bool { return g.Writable || m.role.epoch == 0 }
 
 // lease reports whether the server may answer reads. mu is held.
 func (m *Member) lease(g shard.Gates) bool {

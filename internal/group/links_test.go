@@ -78,6 +78,34 @@ func TestAMemberSaysThatItLeavesUntilItStays(t *testing.T) {
 	says("0/0")
 }
 
+func TestAnAcknowledgementWakesNoDirector(t *testing.T) {
+	m := New(Options{Group: &settings.Settings{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+		Random: func() uint64 { return 1 }})
+	m.log = oplog.New(0)
+	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{{ID: 1, Epoch: 1, Version: 1,
+		Master: directory.Member{Node: 1, Incarnation: 1}}})
+	m.writable = true // the director has done its work: clients of a replica are not refused because of the group
+	if _, err := m.Connected(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Answered(1, m.nameOf(1), false); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-m.wake:
+	default:
+	}
+	m.log.AppendControl([]byte("PING\r\n"))
+	if text, ok := m.Acknowledge(1); !ok || text != "6/0" {
+		t.Errorf("the member acknowledges %q, %v", text, ok)
+	}
+	select {
+	case <-m.wake:
+		t.Error("an acknowledgement of a replica has woken the director, which has nothing to do")
+	default:
+	}
+}
+
 func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
 	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }, Group: &settings.Settings{Name: "ebb", Secret: "s"}}}
 	for _, want := range []uint64{1, 17, 1<<63 - 1} {
