@@ -67,6 +67,8 @@ type Log struct {
 	failure atomic.Pointer[error]
 	alarms  atomic.Int64             // number of Alarms
 	batches atomic.Int32             // number of batches that have begun and not ended
+	pushed  atomic.Int32             // number of readers of SetPushed
+	pushes  atomic.Int32             // number of pushes that have begun and not ended
 	files   atomic.Pointer[Appender] // under Always, the appender that syncs; nil: none
 
 	mu       sync.Mutex // guards the fields below
@@ -297,10 +299,11 @@ func (l *Log) publish() (end int64) {
 }
 
 // wakeReady wakes the readers that have bytes to read. While a batch is about to end (soon), it does not wake readers
-// for files, because the end of the batch writes the files. The lock is held.
+// for files, because the end of the batch writes the files. Nor does it wake pushed readers while a push is pending. The
+// lock is held.
 func (l *Log) wakeReady(soon bool) {
 	for i := 0; l.sleepers > 0 && i < len(l.readers); i++ {
-		if r := l.readers[i]; r.asleep && !(soon && r.kind == ForFile) && r.offset < r.limit() {
+		if r := l.readers[i]; r.asleep && !r.sleepsOn(soon) && r.offset.Load() < r.limit() {
 			r.rouse()
 		}
 	}

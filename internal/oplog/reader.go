@@ -17,12 +17,13 @@ const (
 	ForReplica
 )
 
-// Reader reads the stream from an offset on. Only one goroutine may use it; any goroutine may call Close.
+// Reader reads the stream from an offset on. Calls of Next exclude each other; one goroutine calls Wait. Any goroutine
+// may call the other methods.
 type Reader struct {
 	l      *Log
 	kind   Kind
 	b      *block
-	offset int64
+	offset atomic.Int64 // written by Next; others may call Next while the goroutine of Wait sleeps
 	epoch  int
 	wake   chan struct{}
 
@@ -30,6 +31,7 @@ type Reader struct {
 	asleep bool
 	closed bool
 	nudged bool // makes Wait return at once
+	pushed bool // see SetPushed
 }
 
 // span is a part of the stream.
@@ -47,13 +49,14 @@ func (l *Log) ReaderAt(offset int64, kind Kind) (*Reader, error) {
 	for next := b.next.Load(); next != nil && next.base <= offset; next = b.next.Load() {
 		b = next
 	}
-	r := &Reader{l: l, kind: kind, b: b, offset: offset, epoch: l.epoch, wake: make(chan struct{}, 1)}
+	r := &Reader{l: l, kind: kind, b: b, epoch: l.epoch, wake: make(chan struct{}, 1)}
+	r.offset.Store(offset)
 	l.readers = append(l.readers, r)
 	return r, nil
 }
 
 // Offset returns the offset of the next byte that Next returns.
-func (r *Reader) Offset() int64 { return r.offset }
+func (r *Reader) Offset() int64 { return r.offset.Load() }
 
 // Next returns the next bytes of the stream, or nil if there are none yet. It returns at most about 128 KiB, unless
 // one transaction is longer. The bytes do not change, and the caller may keep them.
@@ -66,16 +69,16 @@ func (r *Reader) Next() []byte {
 		}
 	}
 	for {
-		from, to := r.offset, r.limit()
+		from, to := r.offset.Load(), r.limit()
 		for len(r.skip) > 0 && r.skip[0].to <= from {
 			r.skip = r.skip[1:]
 		}
 		if len(r.skip) > 0 {
 			if s := r.skip[0]; s.from <= from {
-				r.offset = min(s.to, to)
-				if r.offset == from {
+				if to = min(s.to, to); to == from {
 					return nil
 				}
+				r.offset.Store(to)
 				continue
 			} else {
 				to = min(to, s.from)
@@ -89,7 +92,7 @@ func (r *Reader) Next() []byte {
 		if from >= to {
 			return nil
 		}
-		r.offset = to
+		r.offset.Store(to)
 		return b.buf[from-b.base : to-b.base : to-b.base]
 	}
 }
@@ -131,6 +134,44 @@ func (r *Reader) limit() int64 {
 	return end
 }
 
+// mostPushed is the number of unread bytes from which appended bytes wake a reader of SetPushed in any case. For a
+// long pipeline the wake costs little, and the replica begins to apply it before the loop has run all of it.
+const mostPushed = 16 << 10
+
+// SetPushed makes appended bytes not wake the reader while a push is pending (Log.BeginPush), because the loops then
+// read for it with Next.
+func (r *Reader) SetPushed() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if !r.closed && !r.pushed {
+		r.pushed = true
+		r.l.pushed.Add(1)
+	}
+}
+
+// BeginPush begins a batch of an event loop that pushes the stream to replicas at its end, after EndPush. Batches of
+// several loops may overlap. It returns false, and the caller must not call EndPush, if no reader is pushed. It costs
+// one atomic load then.
+func (l *Log) BeginPush() bool {
+	if l.pushed.Load() == 0 {
+		return false
+	}
+	l.pushes.Add(1)
+	return true
+}
+
+// EndPush ends a batch of BeginPush: from here on appended bytes wake the readers. The caller then passes on what Next
+// returns for each pushed reader, or wakes the reader by Nudge.
+func (l *Log) EndPush() { l.pushes.Add(-1) }
+
+// sleepsOn reports whether the reader's bytes are left to the end of a batch. The log's lock is held.
+func (r *Reader) sleepsOn(soon bool) bool {
+	if r.kind == ForFile {
+		return soon
+	}
+	return r.pushed && r.l.pushes.Load() > 0 && r.limit()-r.offset.Load() < mostPushed
+}
+
 // Nudge makes the present or the next Wait return, even without new bytes.
 func (r *Reader) Nudge() {
 	r.l.mu.Lock()
@@ -150,7 +191,7 @@ func (r *Reader) Wait(ctx context.Context) error {
 		case r.epoch != r.l.epoch:
 			r.l.mu.Unlock()
 			return ErrReset
-		case r.nudged || r.offset < r.limit():
+		case r.nudged || r.offset.Load() < r.limit():
 			r.nudged = false
 			r.l.mu.Unlock()
 			return nil
@@ -224,6 +265,9 @@ func (r *Reader) Close() {
 		return
 	}
 	r.closed = true
+	if r.pushed {
+		r.l.pushed.Add(-1)
+	}
 	r.rouse()
 	if i := slices.Index(r.l.readers, r); i >= 0 {
 		r.l.readers = slices.Delete(r.l.readers, i, i+1)
