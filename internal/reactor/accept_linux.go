@@ -112,16 +112,21 @@ func (l *loop) deal(c *conn) {
 	}
 }
 
+// nextTag returns the tag of a new connection.
+func (l *loop) nextTag() int32 {
+	if l.lastTag++; l.lastTag <= wakeTag {
+		l.lastTag = wakeTag + 1 // the tags have wrapped around
+	}
+	return l.lastTag
+}
+
 // admit registers c with its loop and creates its session.
 func (l *loop) admit(c *conn) {
 	if l.stopping.Load() {
 		l.turnAway(c)
 		return
 	}
-	if l.lastTag++; l.lastTag <= wakeTag {
-		l.lastTag = wakeTag + 1 // the tags have wrapped around
-	}
-	c.tag = l.lastTag
+	c.tag = l.nextTag()
 	if err := l.poller.ctl(unix.EPOLL_CTL_ADD, c.fd, interest, c.tag); err != nil {
 		l.r.cfg.Logger.Warn("cannot poll a connection", "error", err)
 		l.turnAway(c)

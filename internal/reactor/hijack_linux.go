@@ -3,7 +3,6 @@ package reactor
 import (
 	"bytes"
 	"net"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,11 +11,12 @@ import (
 // If it reports false, the caller closes c.
 func (l *loop) handOver(c *conn) bool {
 	_ = l.poller.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // otherwise the duplicate of the descriptor would keep it registered
-	nc, err := connOf(c.fd)
+	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		l.r.cfg.Logger.Warn("cannot hand a connection over", "client", c.RemoteAddr(), "error", err)
 		return false
 	}
+	nc := &takenConn{c: c, fd: fd}
 	buffered := bytes.Clone(c.in[c.r:c.w])
 	if !l.r.take(c, nc) {
 		_ = nc.Close()
@@ -25,17 +25,6 @@ func (l *loop) handOver(c *conn) bool {
 	l.forget(c)
 	l.r.wg.Go(func() { l.r.runTaken(c, nc, buffered) })
 	return true
-}
-
-// connOf returns a net.Conn on a duplicate of a socket's descriptor.
-func connOf(fd int) (net.Conn, error) {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	f := os.NewFile(uintptr(own), "")
-	defer f.Close()
-	return net.FileConn(f)
 }
 
 // take registers c as hijacked, with nc. It reports false if c must end.

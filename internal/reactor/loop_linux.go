@@ -54,8 +54,9 @@ type loop struct {
 	sweepAt  time.Time
 	paused   []*Listener // out of descriptors until resumeAt
 	resumeAt time.Time
-	dealt    int  // accepted so far
-	dropped  bool // unsent output was dropped at the end
+	attended map[int]*takenConn // hijacked connections that the loop reads, by descriptor
+	dealt    int                // accepted so far
+	dropped  bool               // unsent output was dropped at the end
 
 	// Any goroutine may use the fields below.
 	count    atomic.Int64 // connections, also those that are queued for this loop
@@ -65,9 +66,11 @@ type loop struct {
 	stopping atomic.Bool
 	abandon  atomic.Bool // with stopping: do not wait for slow readers
 
-	mu    sync.Mutex // guards what follows
-	queue []*conn    // woken, or new: session is nil
-	dead  bool       // the descriptors are closed
+	mu       sync.Mutex   // guards what follows
+	queue    []*conn      // woken, or new: session is nil
+	awaiting []*takenConn // the loop is to attend to them
+	deaf     bool         // the loop attends to no further connections
+	dead     bool         // the descriptors are closed
 
 	taken []*conn // the second buffer of queue; only run uses it
 }
@@ -114,6 +117,7 @@ func (l *loop) run() {
 		}
 	}
 	l.drain()
+	l.dismissAll()
 	l.release()
 }
 
@@ -247,8 +251,13 @@ func (l *loop) takeWoken() {
 	}
 	l.mu.Lock()
 	l.queue, l.taken = l.taken[:0], l.queue
+	awaiting := l.awaiting
+	l.awaiting = nil
 	l.queued.Store(false)
 	l.mu.Unlock()
+	for _, t := range awaiting {
+		l.attend(t)
+	}
 	for i, c := range l.taken {
 		l.taken[i] = nil
 		c.woken.Store(false) // must be before the loop reads the waker's data

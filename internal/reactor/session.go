@@ -15,7 +15,8 @@
 // an output buffer only while its socket is full.
 //
 // Invariants: a session's methods run on its connection's loop and nowhere
-// else; a descriptor is read, written and closed on its loop only; a loop
+// else; a descriptor is read, written and closed on its loop only, until a
+// hijacker takes its connection, which a loop may then still read (Taken); a loop
 // never sleeps while its queue of woken connections holds one; a connection
 // whose socket may hold unread bytes (edge-triggered) has readable set.
 //
@@ -161,6 +162,20 @@ type Conn interface {
 // the output, it does not call run.
 type Hijacker interface {
 	Hijack(run func(nc net.Conn, buffered []byte))
+}
+
+// Taken is implemented by the connection of a hijacker that comes from an event loop. On other transports a hijacker
+// reads and writes by goroutines of its own.
+type Taken interface {
+	net.Conn
+	// TryWrite writes the bytes that the socket accepts at once, perhaps none, and does not wait.
+	TryWrite(b []byte) (n int, err error)
+	// Attend makes the loop of the connection read it. The loop passes all that arrives to take, which must not block;
+	// b is valid during the call only. The loop wakes the sessions that take wakes in the same batch. end is the last
+	// call, once: after take has returned false, with nil, or when the connection has ended, with the error, which is
+	// net.ErrClosed after Close. The caller must not call Read any more. Attend reports false, and calls neither, if the
+	// connection or the loop has ended.
+	Attend(take func(b []byte) (ok bool), end func(err error)) bool
 }
 
 // Reasons given to Session.Closed.

@@ -25,7 +25,10 @@ func (l *loop) event(ev *unix.EpollEvent) {
 		c = l.conns[ev.Fd]
 	}
 	if c == nil || c.tag != ev.Pad {
-		return // closed earlier in this batch
+		if t := l.attended[int(ev.Fd)]; t != nil && t.tag == ev.Pad {
+			l.receive(t, ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
+		}
+		return // or closed earlier in this batch
 	}
 	if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && (c.parked || c.closing) {
 		l.close(c, l.socketError(c))
