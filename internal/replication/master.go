@@ -26,11 +26,12 @@ import (
 // serves the same stream to replicas of its own.
 type master struct {
 	r          *Node
-	n          atomic.Int32  // the number of followers
-	gate       sync.Mutex    // held by setGate
-	wakeAttend chan struct{} // capacity 1; makes attend check the waits at once
-	askAcks    atomic.Bool   // makes attend request acknowledgements from all replicas
-	gateClosed atomic.Bool   // GateNoReplicas is closed
+	n          atomic.Int32               // the number of followers
+	gate       sync.Mutex                 // held by setGate
+	wakeAttend chan struct{}              // capacity 1; makes attend check the waits at once
+	askAcks    atomic.Bool                // makes attend request acknowledgements from all replicas
+	gateClosed atomic.Bool                // GateNoReplicas is closed
+	pushes     atomic.Pointer[[]*Replica] // see pushedTo; written with mu held
 
 	full, partial, refused atomic.Int64 // synchronisations
 
@@ -164,6 +165,7 @@ func (m *master) remove(f *Replica) {
 	if i := slices.Index(m.syncs, f); i >= 0 {
 		m.syncs = slices.Delete(m.syncs, i, i+1)
 	}
+	m.endPushes(f)
 	m.n.Store(int32(len(m.followers)))
 	m.alone = m.r.db.Steady().Micros()
 	m.mu.Unlock()

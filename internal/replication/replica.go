@@ -59,9 +59,15 @@ type Replica struct {
 	left   bool          // guarded by m.mu
 	reader *oplog.Reader // set at the cut of its snapshot, with m.mu held, or at once; nil with rdb-only
 	plain  oplog.Plain
+	input  []byte      // the beginning of a request; only the goroutine or the loop that reads the connection uses it
+	parser wire.Parser // the same holds
+	more   atomic.Bool // set by push, for the one that holds wmu
 
-	wmu sync.Mutex // held while a newline or a message is written
-	nc  net.Conn   // nil before the transport has released the connection
+	wmu  sync.Mutex    // held while something is written; guards the fields below, and the calls of reader.Next
+	nc   net.Conn      // nil before the transport has released the connection
+	loop reactor.Taken // nc if loops push the stream to it; else nil
+	rest []byte        // the end of a part of the stream that the socket did not accept from a loop
+	due  dueStamp      // the stamp to send next
 }
 
 func (f *Replica) at() followStep { return followStep(f.step.Load()) }
@@ -93,10 +99,7 @@ func (f *Replica) Run(nc net.Conn, buffered []byte) {
 	f.nc = nc
 	f.wmu.Unlock()
 	var listening sync.WaitGroup
-	listening.Go(func() {
-		f.listen(nc, buffered)
-		f.stop()
-	})
+	f.listen(nc, buffered, &listening)
 	err := f.serve()
 	f.stop()
 	_ = nc.Close()
@@ -184,46 +187,63 @@ func (f *Replica) serve() error {
 
 // stream sends the stream, with stamps between transactions, until the connection fails or the replica is dropped.
 func (f *Replica) stream() error {
-	var due dueStamp
+	f.beginPushes()
 	for {
-		if due.command == nil {
-			due = f.nextStamp()
+		sent, err := f.sendNext()
+		if err == nil && !sent {
+			err = f.reader.Wait(f.ctx)
 		}
-		from := f.reader.Offset()
-		if due.command != nil && from >= due.at {
-			if err := f.write(due.command); err != nil {
-				return err
-			}
-			due = dueStamp{}
-			continue
+		if err != nil {
+			return err
 		}
-		b := f.reader.Next()
-		if b == nil {
-			if err := f.reader.Wait(f.ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		if !f.announced.ebb {
-			var err error
-			if b, err = f.plain.Next(b); err != nil {
-				return err
-			}
-		}
-		if due.command != nil && f.reader.Offset() > due.at {
-			n := due.at - from
-			if err := f.write(slices.Concat(b[:n], due.command)); err != nil {
-				return err
-			}
-			b, due = b[n:], dueStamp{}
-		}
-		if len(b) > 0 {
-			if err := f.write(b); err != nil {
-				return err
-			}
-		}
-		f.sent.Store(f.reader.Offset())
 	}
+}
+
+// sendNext sends the next part of the stream or the next stamp. It reports false if there is nothing to send.
+func (f *Replica) sendNext() (sent bool, err error) {
+	f.wmu.Lock()
+	defer f.wmu.Unlock()
+	if b := f.rest; b != nil {
+		f.rest = nil
+		return true, f.putStream(b)
+	}
+	if f.due.command == nil {
+		f.due = f.nextStamp()
+	}
+	from, due := f.reader.Offset(), f.due
+	if due.command != nil && from >= due.at {
+		f.due = dueStamp{}
+		return true, f.put(due.command)
+	}
+	b := f.reader.Next()
+	if b == nil {
+		return false, nil
+	}
+	if !f.announced.ebb {
+		if b, err = f.plain.Next(b); err != nil {
+			return true, err
+		}
+	}
+	if due.command != nil && f.reader.Offset() > due.at {
+		n := due.at - from
+		f.due = dueStamp{}
+		if err := f.put(slices.Concat(b[:n], due.command)); err != nil {
+			return true, err
+		}
+		b = b[n:]
+	}
+	return true, f.putStream(b)
+}
+
+// putStream writes the last part of the stream that the reader has returned, or the end of it. The caller holds wmu.
+func (f *Replica) putStream(b []byte) error {
+	if len(b) > 0 {
+		if err := f.put(b); err != nil {
+			return err
+		}
+	}
+	f.sent.Store(f.reader.Offset())
+	return nil
 }
 
 // dueStamp is a stamp to send when the stream reaches an offset at which no transaction is incomplete.
@@ -265,7 +285,7 @@ func (f *Replica) addStamp(command []byte) {
 // took records that the replica has just received or sent data.
 func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Steady().Micros()) }
 
-// write writes all of b. One goroutine writes at a time.
+// write writes all of b, before the stream begins.
 func (f *Replica) write(b []byte) error {
 	f.wmu.Lock()
 	defer f.wmu.Unlock()
@@ -293,40 +313,68 @@ func (f *Replica) keepAlive() {
 	}
 }
 
-// listen reads the replica's acknowledgements until the connection ends.
-func (f *Replica) listen(nc net.Conn, buffered []byte) {
-	var p wire.Parser
-	p.Limits.MaxBulk = 1 << 16
-	buf := append(make([]byte, 0, 4096), buffered...)
+// maxRequest is the most input, in bytes, that can be the beginning of an acknowledgement.
+const maxRequest = 1 << 16
+
+// listen begins to take the replica's acknowledgements by a goroutine. When the connection has ended, the replica is
+// stopped, and listening is done.
+func (f *Replica) listen(nc net.Conn, buffered []byte, listening *sync.WaitGroup) {
+	f.parser.Limits.MaxBulk = maxRequest
+	if !f.take(buffered) {
+		return
+	}
+	listening.Go(func() {
+		f.read(nc)
+		f.stop()
+	})
+}
+
+// read takes acknowledgements until the connection ends.
+func (f *Replica) read(nc net.Conn) {
+	buf := make([]byte, 4096)
 	for {
-		for len(buf) > 0 {
-			args, n, err := p.Next(buf)
-			if err != nil || n == 0 && len(buf) > 1<<16 {
-				f.drop("the replica sent bytes that are not a request")
-				return
-			}
-			if n == 0 {
-				break
-			}
-			if !f.takeAck(args) {
-				f.drop("the replica sent a request other than REPLCONF ACK")
-				return
-			}
-			buf = buf[:copy(buf, buf[n:])]
+		n, err := nc.Read(buf)
+		if n > 0 && !f.take(buf[:n]) {
+			return
 		}
-		if len(buf) == cap(buf) {
-			buf = append(buf, make([]byte, len(buf))...)[:len(buf)]
-		}
-		n, err := nc.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err != nil && n == 0 {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-				text := err.Error()
-				f.why.CompareAndSwap(nil, &text)
-			}
+		if err != nil {
+			f.notRead(err)
 			return
 		}
 	}
+}
+
+// notRead records the error of a read, for the log.
+func (f *Replica) notRead(err error) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		text := err.Error()
+		f.why.CompareAndSwap(nil, &text)
+	}
+}
+
+// take takes the acknowledgements in the next bytes of the connection. If it reports false, it has dropped the replica.
+func (f *Replica) take(b []byte) bool {
+	if len(f.input) > 0 {
+		f.input = append(f.input, b...)
+		b = f.input
+	}
+	for len(b) > 0 {
+		args, n, err := f.parser.Next(b)
+		if err != nil || n == 0 && len(b) > maxRequest {
+			f.drop("the replica sent bytes that are not a request")
+			return false
+		}
+		if n == 0 {
+			break
+		}
+		if !f.takeAck(args) {
+			f.drop("the replica sent a request other than REPLCONF ACK")
+			return false
+		}
+		b = b[n:]
+	}
+	f.input = append(f.input[:0], b...)
+	return true
 }
 
 // takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text [OBSERVED 1]], the only request of a replica with

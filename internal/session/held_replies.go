@@ -23,7 +23,8 @@ import (
 //
 // If syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and its sessions
 // continue before the loop reads more requests. This wakes no goroutine, and all sessions that had a request
-// in the batch share one sync.
+// in the batch share one sync. In the same place a loop sends the writes of its batch to the members of the
+// group (replication.Node.Push).
 //
 // Everything that a command has read or written is before the mark of its transaction in the stream. If the
 // transaction of another session made the output (a served command, a message), that transaction may not have
@@ -78,15 +79,21 @@ type heldReplies struct {
 
 // Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds, Settle syncs
 // the writes of the batch and wakes the sessions that waited for the sync. Otherwise the sync runs in the
-// background. Settle reports whether there was anything to sync.
+// background. Then it pushes the writes to the members of a group. Settle reports whether there was anything to
+// sync.
 func (s *Service) Settle(loop int) (did bool) {
 	l := s.stats[loop]
-	if l.settles = true; !l.batch {
-		return false
+	l.settles = true
+	if did = l.batch; did {
+		l.batch = false
+		s.DB.Log().EndBatch()
 	}
-	l.batch = false
-	s.DB.Log().EndBatch()
-	return true
+	if l.pushes { // after EndBatch: members get nothing that is not synced
+		l.pushes = false
+		s.DB.Log().EndPush()
+		s.repl.Push()
+	}
+	return did
 }
 
 // holdReplies holds output that the server may not send yet, and reports whether it does so. foreign means

@@ -114,6 +114,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if c.stats.settles && !c.stats.batch {
 		c.stats.batch = log.BeginBatch()
 	}
+	if c.stats.settles && !c.stats.pushes {
+		c.stats.pushes = log.BeginPush()
+	}
 	before, served := len(out), c.parked != nil && c.parked.wait != nil
 	c.mayHold = true
 	consumed, out, v = c.serve(in, out)
