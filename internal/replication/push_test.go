@@ -200,3 +200,39 @@ func TestAnErrorOfAPushEndsTheReplica(t *testing.T) {
 		t.Errorf("it ends with %v", err)
 	}
 }
+
+// attending is a connection that a loop reads.
+type attending struct {
+	reactor.Taken
+	ended bool
+	take  func([]byte) bool
+	end   func(error)
+}
+
+func (c *attending) Attend(take func([]byte) bool, end func(error)) bool {
+	c.take, c.end = take, end
+	return !c.ended
+}
+
+func TestALoopReadsAcknowledgements(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		r, _ := newNode(t)
+		f := &Replica{m: &r.master, acknowledged: make(chan struct{}, 1)}
+		f.ctx, f.stop = context.WithCancel(t.Context())
+		nc, listening := &attending{ended: ended}, sync.WaitGroup{}
+		f.listen(nc, []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n5\r\n*3\r\n$8\r\nREPL"), &listening)
+		if got := f.acked.Load(); got != 5 {
+			t.Errorf("acknowledged %d, want 5", got)
+		}
+		if !ended {
+			if !nc.take([]byte("CONF\r\n$3\r\nACK\r\n$2\r\n17\r\n*3\r\n$8")) || f.acked.Load() != 17 {
+				t.Errorf("acknowledged %d, want 17", f.acked.Load())
+			}
+			nc.end(net.ErrClosed)
+		}
+		listening.Wait()
+		if f.ctx.Err() == nil || f.why.Load() != nil {
+			t.Error("the replica goes on without its connection, or names an error")
+		}
+	}
+}

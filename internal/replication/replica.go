@@ -316,17 +316,30 @@ func (f *Replica) keepAlive() {
 // maxRequest is the most input, in bytes, that can be the beginning of an acknowledgement.
 const maxRequest = 1 << 16
 
-// listen begins to take the replica's acknowledgements by a goroutine. When the connection has ended, the replica is
-// stopped, and listening is done.
+// listen begins to take the replica's acknowledgements, by the loop that has served the connection or else by a
+// goroutine. When the connection has ended, the replica is stopped, and listening is done.
 func (f *Replica) listen(nc net.Conn, buffered []byte, listening *sync.WaitGroup) {
 	f.parser.Limits.MaxBulk = maxRequest
 	if !f.take(buffered) {
 		return
 	}
-	listening.Go(func() {
-		f.read(nc)
+	t, ok := nc.(reactor.Taken)
+	if !ok {
+		listening.Go(func() {
+			f.read(nc)
+			f.stop()
+		})
+		return
+	}
+	listening.Add(1)
+	end := func(err error) {
+		f.notRead(err)
 		f.stop()
-	})
+		listening.Done()
+	}
+	if !t.Attend(f.take, end) {
+		end(nil)
+	}
 }
 
 // read takes acknowledgements until the connection ends.
