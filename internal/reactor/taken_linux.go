@@ -259,3 +259,31 @@ func (l *loop) dismissAll() {
 		l.dismiss(t, ErrShutdown)
 	}
 }
+
+// Own returns a connection whose reads and writes wait in the kernel, instead of nc, which it closes. A read then wakes one
+// thread when bytes arrive, where the Go runtime's poller wakes two; but the connection occupies a thread, and has no
+// deadlines. It returns nc itself if nc is not a TCP connection, or the system does not support that.
+func Own(nc net.Conn) net.Conn {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nc
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nc
+	}
+	var fd int
+	var dupErr error
+	if err := raw.Control(func(own uintptr) { fd, dupErr = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 3) }); err != nil || dupErr != nil {
+		return nc
+	}
+	c := &conn{network: "tcp"}
+	if a, ok := tcp.LocalAddr().(*net.TCPAddr); ok {
+		c.local.addr = a.AddrPort()
+	}
+	if a, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
+		c.remote.addr = a.AddrPort()
+	}
+	_ = tcp.Close() // ends its registration with the runtime's poller
+	return &takenConn{c: c, fd: fd}
+}

@@ -193,3 +193,49 @@ func TestAReadOfAHijackedConnectionEndsWithClose(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAConnectionThatWaitsInTheKernelBehavesAsBefore(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c := dial(t, ln.Addr().String())
+	other, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	local, remote := c.LocalAddr().String(), c.RemoteAddr().String()
+	nc := Own(c)
+	if nc.LocalAddr().String() != local || nc.RemoteAddr().String() != remote {
+		t.Errorf("the addresses are %v and %v, want %s and %s", nc.LocalAddr(), nc.RemoteAddr(), local, remote)
+	}
+	if _, err := c.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the runtime still has the socket: %v", err)
+	}
+	go func() { _, _ = io.Copy(other, other) }()
+	large := bytes.Repeat([]byte("0123456789"), 1<<18)
+	got, read := make([]byte, len(large)), make(chan error)
+	go func() {
+		_, err := io.ReadFull(nc, got)
+		read <- err
+		_, err = nc.Read(make([]byte, 1))
+		read <- err
+	}()
+	if n, err := nc.Write(large); n != len(large) || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := <-read; err != nil || !bytes.Equal(got, large) {
+		t.Errorf("other bytes come back: %v", err)
+	}
+	if err := nc.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-read; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the read ends with %v", err)
+	}
+	if err := nc.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a second Close: %v", err)
+	}
+}

@@ -9,12 +9,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -37,7 +39,7 @@ func (l *link) dial() (net.Conn, error) {
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", l.addr())
 	if err != nil || !c.Bool("tls-replication") {
-		return conn, err
+		return l.own(conn), err
 	}
 	config, err := ClientTLS(c.String)
 	if err == nil {
@@ -48,6 +50,16 @@ func (l *link) dial() (net.Conn, error) {
 	}
 	_ = conn.Close()
 	return nil, fmt.Errorf("cannot use TLS with the master (tls-replication yes): %w", err)
+}
+
+// own returns the connection of a member of a group in a form whose reads wake it sooner, because the master's clients
+// wait for its acknowledgements. The reads wait in the kernel, where Go's scheduler may leave them their processor for
+// some time; with one processor, the clients of this server would wait for it.
+func (l *link) own(conn net.Conn) net.Conn {
+	if l.r.group == nil || conn == nil || runtime.GOMAXPROCS(0) == 1 {
+		return conn
+	}
+	return reactor.Own(conn)
 }
 
 // ClientTLS returns the TLS configuration for a connection to a master, from this server's directives. The server
