@@ -1,7 +1,7 @@
 package replication
 
-// Acks receives the acknowledgements of replicas as they arrive. A group computes the committed offset from them. The
-// goroutines of the replicas call its methods, which must not block.
+// Acks receives the acknowledgements of replicas as they arrive. A group computes the committed offset from them. Network
+// loops and the goroutines of the replicas call its methods, which must not block.
 type Acks interface {
 	// Acked handles an acknowledgement.
 	Acked(a Ack)

@@ -17,8 +17,9 @@ import (
 //	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all that wait ─▶ stream
 //	                                        master_sync.go                    replica.go
 //
-// A replica is a connection that was taken out of its transport. One goroutine writes to it, and another reads its
-// acknowledgements. Once a second attend does the rest: pings, newlines for waiting replicas, timeouts, limits.
+// A replica is a connection that was taken out of its transport. One goroutine writes to it, and in a group also the
+// loops (replica_push.go). A loop, or a second goroutine, reads its acknowledgements. Once a second attend does the rest:
+// pings, newlines for waiting replicas, timeouts, limits.
 //
 // Locks: shards, master.mu, Replica.wmu.
 

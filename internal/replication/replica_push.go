@@ -6,17 +6,17 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// The event loops push the stream to the members of a group:
+// The event loops push the stream to replicas, if replies wait for the group or for files:
 //
-//	a loop ── runs a batch of commands ─▶ Log ── end of the batch ─▶ Node.Push ─▶ the member's socket
+//	a loop ── runs a batch of commands ─▶ Log ── end of the batch ─▶ Node.Push ─▶ the replica's socket
 //	                                       └── a full socket, a stamp, much data ─▶ the goroutine of Replica.stream
 //
 // A reply waits until the members have its write, so each thread that must wake on the way costs the client some time.
 // The loop that has run the write sends it, and wakes no goroutine. It does not wait: what it cannot send at once is left
 // to the goroutine. Both hold wmu while they read the stream and write, so the bytes keep their order.
 
-// beginPushes makes the loops push the stream to the replica, if it is a member of a group whose connection comes from a
-// loop. Nothing waits for other replicas, which get the stream while the loops go on.
+// beginPushes makes the loops push the stream to the replica, if its connection comes from a loop. A plain replica gets
+// another form of the stream, which only the goroutine makes.
 func (f *Replica) beginPushes() {
 	nc, ok := f.nc.(reactor.Taken) // f.nc does not change any more
 	if !ok || !f.announced.ebb {
@@ -52,7 +52,7 @@ func (m *master) endPushes(f *Replica) {
 	}
 }
 
-// Push sends the members of the group the bytes that were appended to the stream, as far as their sockets accept them. A
+// Push sends the replicas the bytes that were appended to the stream, as far as their sockets accept them. A
 // loop calls it after Log.EndPush. It does not wait.
 func (r *Node) Push() {
 	for _, f := range r.master.pushedTo() {

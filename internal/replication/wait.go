@@ -12,8 +12,8 @@ type AckWait struct {
 }
 
 // Await registers a wait and returns at once. The Node then checks the wait until it ends.
-// Await requests acknowledgements from the replicas. A goroutine of the Node, or a
-// replica's, calls Met after each acknowledgement and once a second.
+// Await requests acknowledgements from the replicas. A goroutine of the Node or a network
+// loop calls Met after each acknowledgement and once a second.
 func (r *Node) Await(w *AckWait) { r.master.wait(w) }
 
 // Acked returns the number of replicas that have acknowledged the stream up to an offset.

@@ -18,7 +18,7 @@ type loopStats struct {
 	scratch   []byte     // for its replies
 	settles   bool       // the loop calls Settle
 	batch     bool       // the log expects that call
-	pushes    bool       // the log expects that call for a push to the members of the group
+	pushes    bool       // the log expects that the call pushes the stream to replicas
 	_         [64]byte
 }
 

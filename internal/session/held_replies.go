@@ -79,7 +79,7 @@ type heldReplies struct {
 
 // Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds, Settle syncs
 // the writes of the batch and wakes the sessions that waited for the sync. Otherwise the sync runs in the
-// background. Then it pushes the writes to the members of a group. Settle reports whether there was anything to
+// background. Then it pushes the writes to replicas. Settle reports whether there was anything to
 // sync.
 func (s *Service) Settle(loop int) (did bool) {
 	l := s.stats[loop]
