@@ -202,7 +202,7 @@ func (a *Appender) BeginRewrite(offset int64, db int) *Rotation {
 	default:
 		a.rotation = x
 		x.offset = a.log.cutFor(a)
-		a.nudge()
+		a.signalWork()
 	}
 	return x
 }
@@ -220,8 +220,8 @@ func (a *Appender) rotating() bool {
 	}
 }
 
-// nudge makes the goroutine check for new work. The lock is held.
-func (a *Appender) nudge() { a.cancel() }
+// signalWork makes the goroutine check for new work. The lock is held.
+func (a *Appender) signalWork() { a.cancel() }
 
 // SetPolicy changes the policy. It also applies to clients that are waiting.
 func (a *Appender) SetPolicy(p Policy) {
@@ -229,8 +229,8 @@ func (a *Appender) SetPolicy(p Policy) {
 	defer a.mu.Unlock()
 	a.policy = p
 	a.updateAlways()
-	a.nudge()
-	a.kick()
+	a.signalWork()
+	a.signalSync()
 }
 
 // SuspendSync turns syncing off and on again, for no-appendfsync-on-rewrite while a snapshot is written. While it is
@@ -240,8 +240,8 @@ func (a *Appender) SuspendSync(on bool) {
 	defer a.mu.Unlock()
 	a.suspended = on
 	a.updateAlways()
-	a.nudge()
-	a.kick()
+	a.signalWork()
+	a.signalSync()
 }
 
 // maxBehind is the number of bytes that may wait for a slow disk before clients must wait.
@@ -276,7 +276,7 @@ func (a *Appender) Flush() error {
 		return ErrClosed
 	}
 	a.flushes = append(a.flushes, f)
-	a.nudge()
+	a.signalWork()
 	a.mu.Unlock()
 	return <-f.done
 }
@@ -290,7 +290,7 @@ func (a *Appender) Close() error {
 		return nil
 	}
 	a.closing = true
-	a.nudge()
+	a.signalWork()
 	a.mu.Unlock()
 	close(a.quit)
 	a.wait.Wait()
@@ -383,7 +383,7 @@ func (a *Appender) step(ctx context.Context, x *Rotation) {
 	}
 	if !always {
 		a.mu.Lock()
-		a.kick()
+		a.signalSync()
 		a.mu.Unlock()
 	}
 	a.answerFlushes()

@@ -89,7 +89,7 @@ func (a *Appender) settleBatch() bool {
 	if a.write() != nil {
 		o.failed = true
 		a.mu.Lock()
-		a.nudge() // the goroutine tries again later
+		a.signalWork() // the goroutine tries again later
 		a.mu.Unlock()
 		return false
 	}
@@ -182,7 +182,7 @@ func (a *Appender) write() error {
 	return err
 }
 
-// sleep waits for d in the goroutine, or less if nudge wakes it.
+// sleep waits for d in the goroutine, or less if signalWork wakes it.
 func (a *Appender) sleep(ctx context.Context, d time.Duration) {
 	a.timer.Reset(d)
 	select {

@@ -89,8 +89,8 @@ func (a *Appender) trouble() error {
 	return a.writeErr
 }
 
-// kick signals the goroutine of EverySec that there is work. The lock is held.
-func (a *Appender) kick() {
+// signalSync signals the goroutine of EverySec that there is work. The lock is held.
+func (a *Appender) signalSync() {
 	if a.policy != EverySec || a.suspended || a.synced >= a.written {
 		return
 	}

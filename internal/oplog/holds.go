@@ -153,7 +153,7 @@ func (l *Log) OnSettled(offset int64, w Waker) bool {
 	if l.OnBatchSettled(offset, w) {
 		return true
 	}
-	l.hasten()
+	l.writeBeforeBatchEnd()
 	return false
 }
 

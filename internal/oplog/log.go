@@ -304,14 +304,14 @@ func (l *Log) publish() (end int64) {
 func (l *Log) wakeReady(soon bool) {
 	for i := 0; l.sleepers > 0 && i < len(l.readers); i++ {
 		if r := l.readers[i]; r.asleep && !r.sleepsOn(soon) && r.offset.Load() < r.limit() {
-			r.rouse()
+			r.wakeUp()
 		}
 	}
 }
 
 func (l *Log) wakeReaders() {
 	for _, r := range l.readers {
-		r.rouse()
+		r.wakeUp()
 	}
 }
 
@@ -399,12 +399,12 @@ func (l *Log) EndBatch() {
 		return
 	}
 	if a := l.files.Load(); a == nil || !a.settleBatch() {
-		l.hurry()
+		l.writeNow()
 	}
 }
 
-// hurry makes the appender write the bytes of the log now.
-func (l *Log) hurry() {
+// writeNow makes the appender write the bytes of the log now.
+func (l *Log) writeNow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wakeReady(false)
@@ -491,14 +491,14 @@ func (l *Log) OnSynced(offset int64, w Waker) bool {
 	if l.isSynced(offset) || l.await(waiting{offset, untilSynced, w}) {
 		return true
 	}
-	l.hasten()
+	l.writeBeforeBatchEnd()
 	return false
 }
 
-// hasten makes the appender write now and not at the end of a batch.
-func (l *Log) hasten() {
+// writeBeforeBatchEnd makes the appender write now and not at the end of a batch.
+func (l *Log) writeBeforeBatchEnd() {
 	if l.batches.Load() > 0 {
-		l.hurry()
+		l.writeNow()
 	}
 }
 

@@ -177,7 +177,7 @@ func (r *Reader) Nudge() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
 	r.nudged = true
-	r.rouse()
+	r.wakeUp()
 }
 
 // Wait waits until Next has bytes, or until Nudge. Errors: the error of ctx, ErrReset, ErrClosed.
@@ -205,16 +205,16 @@ func (r *Reader) Wait(ctx context.Context) error {
 		case <-r.wake:
 		case <-ctx.Done():
 			r.l.mu.Lock()
-			r.rise()
+			r.stopSleeping()
 			r.l.mu.Unlock()
 			return ctx.Err()
 		}
 	}
 }
 
-// rouse wakes the reader if it waits. The log's lock is held.
-func (r *Reader) rouse() {
-	if r.rise() {
+// wakeUp wakes the reader if it waits. The log's lock is held.
+func (r *Reader) wakeUp() {
+	if r.stopSleeping() {
 		select {
 		case r.wake <- struct{}{}:
 		default:
@@ -222,8 +222,8 @@ func (r *Reader) rouse() {
 	}
 }
 
-// rise ends the reader's wait, and reports whether it waited.
-func (r *Reader) rise() bool {
+// stopSleeping ends the reader's wait, and reports whether it waited.
+func (r *Reader) stopSleeping() bool {
 	if !r.asleep {
 		return false
 	}
@@ -268,7 +268,7 @@ func (r *Reader) Close() {
 	if r.pushed {
 		r.l.pushed.Add(-1)
 	}
-	r.rouse()
+	r.wakeUp()
 	if i := slices.Index(r.l.readers, r); i >= 0 {
 		r.l.readers = slices.Delete(r.l.readers, i, i+1)
 	}
