@@ -173,7 +173,7 @@ type Taken interface {
 	// Attend makes the loop of the connection read it. The loop passes all that arrives to take, which must not block;
 	// b is valid during the call only. The loop wakes the sessions that take wakes in the same batch. end is the last
 	// call, once: after take has returned false, with nil, or when the connection has ended, with the error, which is
-	// net.ErrClosed after Close. The caller must not call Read any more. Attend reports false, and calls neither, if the
+	// net.ErrClosed after Close. The caller must no longer call Read. Attend reports false, and calls neither, if the
 	// connection or the loop has ended.
 	Attend(take func(b []byte) (ok bool), end func(err error)) bool
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takenConn is the connection that a hijacker gets from an event loop. The Go runtime does not poll its socket, which
-// would wake a thread for all that arrives, also while a loop attends to the connection. So Read and Write wait in the
+// takenConn is the connection that a hijacker gets from an event loop. The Go runtime does not poll its socket: it
+// would wake a thread for all that arrives, although a loop attends to the connection. So Read and Write wait in the
 // kernel, and occupy a thread meanwhile; hijacked connections are few.
 type takenConn struct {
 	c    *conn

@@ -18,7 +18,7 @@ import (
 // beginPushes makes the loops push the stream to the replica, if its connection comes from a loop. A plain replica gets
 // another form of the stream, which only the goroutine makes.
 func (f *Replica) beginPushes() {
-	nc, ok := f.nc.(reactor.Taken) // f.nc does not change any more
+	nc, ok := f.nc.(reactor.Taken) // f.nc no longer changes
 	if !ok || !f.announced.ebb {
 		return
 	}
